@@ -289,7 +289,7 @@ mod of_the_rules_themselves {
         vec![
             file(DECISIONS, "# Decisions\n\n| # | rule |\n|---|---|\n| F1 | a |\n| T12 | b |\n"),
             file("docs/architecture.md", "## 4. Units\n### 4.1 Commit\n"),
-            file("host/core/src/pipeline.rs", ""),
+            file("host/api/src/pipeline.rs", ""),
             file("host/README.md", ""),
             file("x.rs", text),
         ]
@@ -307,8 +307,8 @@ mod of_the_rules_themselves {
     fn a_missing_path_is_found() {
         let lost = |text: &str| last(text, "x.rs", lost_paths);
         for there in [
-            "// `host/core/src/pipeline.rs`, `host/core`, `pipeline.rs`",
-            "// `core/src/pipeline.rs::run`",
+            "// `host/api/src/pipeline.rs`, `host/core`, `pipeline.rs`",
+            "// `api/src/pipeline.rs::run`",
             "//! `host/core/src/<noun>.rs` and `core/src/<noun>.rs` and `sys/mounts/:path`",
             "/// `host/core\n/// /src`, `target/plugins/x.wasm`, `build.rs`, `make test`, `.rs`",
             "let gone = \"`host/gone.rs`\";",
@@ -319,7 +319,7 @@ mod of_the_rules_themselves {
         assert_eq!(lost("// `line.rs`"), ["x.rs:1: `line.rs`"]);
         assert_eq!(lost("// `host/gone/<noun>.rs`"), ["x.rs:1: `host/gone/<noun>.rs`"]);
         // A step of the life of a request.
-        let row = "| 7 | step | | `host/core/src/pipeline.rs`, `host/gone.rs` |";
+        let row = "| 7 | step | | `host/api/src/pipeline.rs`, `host/gone.rs` |";
         assert_eq!(last(row, "docs/x.md", lost_paths), ["docs/x.md:1: `host/gone.rs`"]);
     }
 

@@ -17,10 +17,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/sandbox", &["outbound", "store", "crypto", "wire", "fuzz"]),
     ("host/access", &["store", "crypto", "wire", "fuzz"]),
     ("host/core", &["access", "sandbox", "outbound", "store", "crypto", "wire", "fuzz"]),
+    ("host/api", &["core", "access", "sandbox", "outbound", "store", "wire", "fuzz"]),
     ("host/cli", &["crypto", "tls", "wire"]),
     (
         "host/server",
-        &["core", "access", "sandbox", "outbound", "store", "cli", "tls", "wire", "fuzz"],
+        &["api", "core", "access", "sandbox", "outbound", "store", "cli", "tls", "wire", "fuzz"],
     ),
     // The SDK needs cryptography only for its test bed; a component asks the host.
     ("plugins/sdk", &["crypto", "wire", "fuzz"]),

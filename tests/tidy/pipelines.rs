@@ -26,8 +26,8 @@ const ONLY_API: &str = "reaches the handlers of the API";
 
 const WAYS: [PipelinePair; 2] = [
     PipelinePair {
-        first: &["host/core/src/pipeline.rs", "host/core/src/pipeline/component_call.rs"],
-        second: &["host/core/src/pipeline/raw.rs", "host/core/src/pipeline/raw/"],
+        first: &["host/api/src/pipeline.rs", "host/api/src/pipeline/component_call.rs"],
+        second: &["host/api/src/pipeline/raw.rs", "host/api/src/pipeline/raw/"],
         roots: &["admission", "core", "mount", "services", "trail", "AuditTrail"],
         absent: &[
             ("core.log.line", "logs a failure to undo a reservation; plain HTTP has no leases"),

@@ -20,7 +20,7 @@ mod flush;
 mod group;
 mod hashing;
 mod json;
-pub(crate) mod line;
+pub mod line;
 mod options;
 mod path;
 mod redaction;
@@ -28,16 +28,16 @@ mod refusal;
 mod request_headers;
 mod settings;
 mod stored;
-pub(crate) mod subject;
+pub mod subject;
 mod unseals;
 mod writer;
 
-pub(crate) use device::{AuditDevice, DeviceOrigin};
-pub(crate) use options::option_fields;
-pub(crate) use refusal::RefusalReason;
-pub(crate) use request_headers::{LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
+pub use device::{AuditDevice, DeviceOrigin};
+pub use options::option_fields;
+pub use refusal::RefusalReason;
+pub use request_headers::{LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
 pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings, STDOUT};
-pub(crate) use stored::StoredDevice;
+pub use stored::StoredDevice;
 pub(crate) use unseals::RefusedUnseals;
 
 use bulkhead_access::log::Log;
@@ -52,10 +52,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
 /// The devices in use. A request keeps the devices that exist when the request arrives.
-pub(crate) type AuditDevices = Arc<[Arc<AuditDevice>]>;
+pub type AuditDevices = Arc<[Arc<AuditDevice>]>;
 
 /// A change of the devices that takes effect once committed.
-pub(crate) enum AuditChange {
+pub enum AuditChange {
     Made(Arc<AuditDevice>),
     /// Name of the removed device.
     Removed(String),
@@ -65,7 +65,7 @@ pub(crate) enum AuditChange {
 }
 
 /// The audit of an open store.
-pub(crate) struct Audit {
+pub struct Audit {
     devices: RwLock<AuditDevices>,
     /// The recorded request headers, each with true if its value is hashed.
     request_headers: RwLock<Arc<BTreeMap<String, bool>>>,
@@ -77,7 +77,7 @@ pub(crate) struct Audit {
 ///
 /// # Errors
 /// The device, the fault and the remedy, for the operator who starts the server.
-pub(crate) async fn check(settings: &AuditSettings) -> Result<(), Failure> {
+pub async fn check(settings: &AuditSettings) -> Result<(), Failure> {
     for (index, device) in settings.devices.iter().enumerate() {
         let DeviceSettings { name, file, mode, .. } = device;
         let refused = |why: String| Failure::invalid(format!("audit device {name:?}: {why}"));
@@ -147,7 +147,7 @@ impl Audit {
     }
 
     /// Returns whether requests can be recorded: a device works, or no device exists.
-    pub(crate) fn works(&self) -> bool {
+    pub fn works(&self) -> bool {
         let devices = self.devices();
         devices.is_empty() || devices.iter().any(|device| device.works())
     }
@@ -156,7 +156,7 @@ impl Audit {
     ///
     /// A node that no longer receives requests from clients must find out by itself that the disk
     /// has space again. `id` is the id of the request that triggers the probe.
-    pub(crate) async fn try_again(&self, now: u64, id: &str) {
+    pub async fn try_again(&self, now: u64, id: &str) {
         if self.works() {
             return;
         }
@@ -166,19 +166,19 @@ impl Audit {
     }
 
     /// Returns the devices in use. If the list is empty, nothing is recorded.
-    pub(crate) fn devices(&self) -> AuditDevices {
+    pub fn devices(&self) -> AuditDevices {
         Arc::clone(&sync::read(&self.devices))
     }
 
     /// Returns the device with this name.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<AuditDevice>> {
+    pub fn find(&self, name: &str) -> Option<Arc<AuditDevice>> {
         self.devices().iter().find(|device| device.settings.name == name).map(Arc::clone)
     }
 
     /// Reopens the file of each device, after the operator moved the old files away.
     ///
     /// If a file cannot be opened, the device keeps the old file and logs the error.
-    pub(crate) async fn reopen(&self) {
+    pub async fn reopen(&self) {
         for device in self.devices().iter() {
             if device.reopen().await {
                 self.log.line(
@@ -197,7 +197,7 @@ impl Audit {
     /// # Errors
     /// 400 if the API may not make devices, the name is taken, an option is refused, or the file
     /// cannot be written to.
-    pub(crate) async fn enable(
+    pub async fn enable(
         &self,
         store: &Arc<Store>,
         unit: &mut Unit,
@@ -243,7 +243,7 @@ impl Audit {
     ///
     /// # Errors
     /// 400 for a device of the configuration.
-    pub(crate) fn disable(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
+    pub fn disable(&self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
         if self
             .find(name)
             .is_some_and(|device| matches!(device.origin, DeviceOrigin::Configuration))
@@ -258,7 +258,7 @@ impl Audit {
     }
 
     /// Applies a committed change.
-    pub(crate) fn change(&self, change: AuditChange) {
+    pub fn change(&self, change: AuditChange) {
         let (event, name) = match change {
             AuditChange::RequestHeader(name, is_hashed) => {
                 return self.record_header(name, is_hashed);
@@ -278,7 +278,7 @@ impl Audit {
     }
 
     /// Returns the recorded request headers, each with true if its value is hashed.
-    pub(crate) fn request_headers(&self) -> Arc<BTreeMap<String, bool>> {
+    pub fn request_headers(&self) -> Arc<BTreeMap<String, bool>> {
         Arc::clone(&sync::read(&self.request_headers))
     }
 

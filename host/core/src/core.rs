@@ -33,36 +33,36 @@ use std::sync::{Arc, Mutex};
 use tokio::task::JoinHandle;
 
 /// The unsealed service.
-pub(crate) struct Core {
-    pub(crate) process: Arc<ProcessState>,
-    pub(crate) store: Arc<Store>,
-    pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) catalog: Catalog,
-    pub(crate) mounts: Arc<Mounts>,
-    pub(crate) policies: Policies,
-    pub(crate) oidc: OidcProvider,
-    pub(crate) audit: Audit,
-    pub(crate) tokens: Arc<Tokens>,
-    pub(crate) leases: Arc<Leases>,
-    pub(crate) quotas: Quotas,
-    pub(crate) listings: Arc<ListingSlots>,
-    pub(crate) parking: ParkedRequests,
+pub struct Core {
+    pub process: Arc<ProcessState>,
+    pub store: Arc<Store>,
+    pub sandbox: Arc<Sandbox>,
+    pub catalog: Catalog,
+    pub mounts: Arc<Mounts>,
+    pub policies: Policies,
+    pub oidc: OidcProvider,
+    pub audit: Audit,
+    pub tokens: Arc<Tokens>,
+    pub leases: Arc<Leases>,
+    pub quotas: Quotas,
+    pub listings: Arc<ListingSlots>,
+    pub parking: ParkedRequests,
     /// The requests that are being served.
-    pub(crate) requests: InFlightRequests,
+    pub requests: InFlightRequests,
     /// Outcomes of the last reloads of plugins.
-    pub(crate) reloads: ReloadHistory,
+    pub reloads: ReloadHistory,
     pub(crate) background: Arc<BackgroundState>,
-    pub(crate) claims: Arc<Claims>,
-    pub(crate) sealing: SealSignal,
+    pub claims: Arc<Claims>,
+    pub sealing: SealSignal,
     /// Root generation and rekeying, by a quorum of unseal keys.
-    pub(crate) key_holders: KeyHolders,
-    pub(crate) lifetimes: Lifetimes,
+    pub key_holders: KeyHolders,
+    pub lifetimes: Lifetimes,
     /// Recent failed logins, by name and auth method.
-    pub(crate) lockouts: Lockouts,
-    pub(crate) log: Arc<dyn Log>,
+    pub lockouts: Lockouts,
+    pub log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
     /// Generated documents of `sys/internal/specs/openapi`.
-    pub(crate) documents: DocumentCache,
+    pub documents: DocumentCache,
     seal_asked: AtomicBool,
 }
 
@@ -77,9 +77,9 @@ pub(crate) struct CoreParts {
 }
 
 /// The access list of a token, and its entity and groups.
-pub(crate) struct CallerRights {
-    pub(crate) acl: Arc<Acl>,
-    pub(crate) standing: EntityContext,
+pub struct CallerRights {
+    pub acl: Arc<Acl>,
+    pub standing: EntityContext,
 }
 
 /// The task for due work; runs from the opening of the service to the seal.
@@ -134,7 +134,7 @@ impl Core {
 
     /// Returns the default and maximum lifetime of tokens: the tuning of `auth/token`, or the
     /// system's.
-    pub(crate) fn token_lifetimes(&self) -> Lifetimes {
+    pub fn token_lifetimes(&self) -> Lifetimes {
         self.mounts.builtin(BuiltinMount::Token).settings.lifetimes(self.lifetimes)
     }
 
@@ -143,7 +143,7 @@ impl Core {
     ///
     /// # Errors
     /// 403 if the token's entity is disabled or deleted.
-    pub(crate) async fn rights_of(&self, token: &TokenRecord) -> Result<CallerRights, Failure> {
+    pub async fn rights_of(&self, token: &TokenRecord) -> Result<CallerRights, Failure> {
         let standing = tokens::read_token_context(&mut self.store.begin(), token).await?;
         if standing.is_empty() {
             let acl = self.policies.acl(&self.store, &token.policies).await?;
@@ -159,7 +159,7 @@ impl Core {
     }
 
     /// Returns the handles for loading a plugin.
-    pub(crate) fn loader(&self) -> PluginLoader<'_> {
+    pub fn loader(&self) -> PluginLoader<'_> {
         PluginLoader {
             store: &self.store,
             sandbox: &self.sandbox,
@@ -173,7 +173,7 @@ impl Core {
     ///
     /// # Errors
     /// 503 while the code is being compiled, or if the store cannot be read.
-    pub(crate) async fn load_plugin(&self, mount: &Mount) -> Result<(), Failure> {
+    pub async fn load_plugin(&self, mount: &Mount) -> Result<(), Failure> {
         if mount.plugin.engine.is_linked() {
             return Ok(());
         }
@@ -182,11 +182,11 @@ impl Core {
     }
 
     /// Requests a seal of the service after the current request is answered.
-    pub(crate) fn ask_to_seal(&self) {
+    pub fn ask_to_seal(&self) {
         self.seal_asked.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn seal_is_asked(&self) -> bool {
+    pub fn seal_is_asked(&self) -> bool {
         self.seal_asked.load(Ordering::SeqCst)
     }
 }

@@ -51,7 +51,7 @@ fn limits(token: &str) -> [Arc<StoredLimit>; 2] {
 }
 
 /// Returns the address of a value, by the row key of its token.
-pub(crate) fn address(token: &str, path: &str) -> Address {
+pub fn address(token: &str, path: &str) -> Address {
     Address::new(Space::Core, format!("{}{path}", prefix(token)))
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn address(token: &str, path: &str) -> Address {
 ///
 /// # Errors
 /// 500 if the record does not parse.
-pub(crate) async fn read(
+pub async fn read(
     unit: &mut Unit,
     token: &str,
     path: &str,
@@ -74,7 +74,7 @@ pub(crate) async fn read(
 /// # Errors
 /// 400 if the token has too many values. The commit is refused with 429 if the values of the token,
 /// or of all tokens, have too many bytes.
-pub(crate) async fn put(
+pub async fn put(
     unit: &mut Unit,
     token: &str,
     path: &str,
@@ -97,7 +97,7 @@ pub(crate) async fn put(
 }
 
 /// Deletes the fields at `path`.
-pub(crate) fn delete(unit: &mut Unit, token: &str, path: &str) {
+pub fn delete(unit: &mut Unit, token: &str, path: &str) {
     unit.delete(address(token, path));
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn delete(unit: &mut Unit, token: &str, path: &str) {
 ///
 /// # Errors
 /// The store's failure.
-pub(crate) async fn list(
+pub async fn list(
     store: &Arc<Store>,
     listings: &Arc<ListingSlots>,
     (token, folder): (&str, &str),

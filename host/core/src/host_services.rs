@@ -39,7 +39,7 @@ const MOST_RESERVATIONS: usize = 64;
 const MAX_COUNTED_LEASES: u32 = 10_000;
 
 /// The core services for a single call, with its reservations and guards.
-pub(crate) struct CallServices {
+pub struct CallServices {
     core: Arc<Core>,
     mount: Arc<Mount>,
     /// Path of the call's leases; `None` for a call that cannot issue a lease.
@@ -56,15 +56,15 @@ pub(crate) struct CallServices {
 }
 
 /// The request to which the leases of the call belong.
-pub(crate) struct LeasePath {
-    pub(crate) path: String,
-    pub(crate) caller: Caller,
+pub struct LeasePath {
+    pub path: String,
+    pub caller: Caller,
     /// Deadline in milliseconds of store time.
-    pub(crate) deadline: u64,
+    pub deadline: u64,
 }
 
 impl CallServices {
-    pub(crate) fn new(
+    pub fn new(
         core: &Arc<Core>,
         mount: &Arc<Mount>,
         lease_path: Option<LeasePath>,
@@ -104,7 +104,7 @@ impl CallServices {
     }
 
     /// Takes the reservations at the end of the call.
-    pub(crate) fn take_reserved(&self) -> Vec<LeaseReservation> {
+    pub fn take_reserved(&self) -> Vec<LeaseReservation> {
         let mut reserved = std::mem::take(&mut *sync::lock(&self.reserved));
         let plugins = self.databases.names();
         reserved.iter_mut().for_each(|one| one.note_plugins(&plugins));
@@ -112,7 +112,7 @@ impl CallServices {
     }
 
     /// Releases the guards of the call. Must be the call's last act, after success or failure.
-    pub(crate) async fn release_guards(&self) {
+    pub async fn release_guards(&self) {
         let earliest = self.earliest_wake;
         guards::release(&self.core.store, &*self.core.log, &self.guards, earliest).await;
     }

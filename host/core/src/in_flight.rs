@@ -12,25 +12,25 @@ use std::sync::{Arc, Mutex};
 
 /// A request that is being served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct InFlightRequest {
+pub struct InFlightRequest {
     /// Store time, in milliseconds.
-    pub(crate) began: u64,
-    pub(crate) remote: SocketAddr,
-    pub(crate) verb: Verb,
+    pub began: u64,
+    pub remote: SocketAddr,
+    pub verb: Verb,
     /// Path below `/v1/`.
-    pub(crate) path: String,
+    pub path: String,
     /// Entity of the caller; empty if the caller has none.
-    pub(crate) entity_id: String,
+    pub entity_id: String,
 }
 
 type List = Arc<Mutex<BTreeMap<String, InFlightRequest>>>;
 
 /// The requests that are being served, by their ids.
 #[derive(Default)]
-pub(crate) struct InFlightRequests(List);
+pub struct InFlightRequests(List);
 
 /// An entry of the list.
-pub(crate) struct InFlightEntry {
+pub struct InFlightEntry {
     list: List,
     id: String,
 }
@@ -38,7 +38,7 @@ pub(crate) struct InFlightEntry {
 impl InFlightRequests {
     /// Adds a request until the entry is dropped. `path` is the path to show.
     #[must_use]
-    pub(crate) fn enter(
+    pub fn enter(
         &self,
         request: &Request,
         path: &str,
@@ -57,7 +57,7 @@ impl InFlightRequests {
     }
 
     /// Returns a copy of the list.
-    pub(crate) fn all(&self) -> BTreeMap<String, InFlightRequest> {
+    pub fn all(&self) -> BTreeMap<String, InFlightRequest> {
         sync::lock(&self.0).clone()
     }
 }

@@ -9,8 +9,8 @@
 mod generation;
 mod rekey;
 
-pub(crate) use generation::{GenerationStatus, OTP_LENGTH, decode_token};
-pub(crate) use rekey::{NewShares, RekeyStatus, RekeyStep, VerificationStatus, VerificationStep};
+pub use generation::{GenerationStatus, OTP_LENGTH, decode_token};
+pub use rekey::{NewShares, RekeyStatus, RekeyStep, VerificationStatus, VerificationStep};
 
 use bulkhead_access::log::{Log, cause};
 use bulkhead_access::quorum::Quorum;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 /// The procedures of an open store.
-pub(crate) struct KeyHolders {
+pub struct KeyHolders {
     directory: Arc<DataDirectory>,
     store: Arc<Store>,
     log: Arc<dyn Log>,
@@ -45,11 +45,11 @@ struct ActiveProcedures {
 
 /// A share given for a procedure.
 #[derive(Clone, Copy)]
-pub(crate) struct GivenShare<'a> {
-    pub(crate) share: &'a str,
+pub struct GivenShare<'a> {
+    pub share: &'a str,
     /// The nonce of the procedure that the caller means.
-    pub(crate) nonce: &'a str,
-    pub(crate) remote: IpAddr,
+    pub nonce: &'a str,
+    pub remote: IpAddr,
 }
 
 impl GivenShare<'_> {

@@ -17,10 +17,10 @@ mod reservation;
 mod table;
 mod tidy;
 
-pub(crate) use due_now::OnFailure;
+pub use due_now::OnFailure;
 pub(crate) use prefix::LeasePrefix;
-pub(crate) use record::{EndReason, LeaseRecord, put};
-pub(crate) use reservation::{
+pub use record::{EndReason, LeaseRecord, put};
+pub use reservation::{
     LeaseContext, LeaseReservation, confirm, end_issued, ended_meanwhile, is_reserved, reserve,
     undo_reservations,
 };

@@ -11,5 +11,5 @@
 mod proven;
 mod sign_in;
 
-pub(crate) use proven::ProvenLogin;
-pub(crate) use sign_in::{LoginOrigin, LoginToken, kind_of_token, sign_in, sign_in_again};
+pub use proven::ProvenLogin;
+pub use sign_in::{LoginOrigin, LoginToken, kind_of_token, sign_in, sign_in_again};

@@ -1,7 +1,7 @@
 //! Mounts: the table of paths and engines, and the only access to a component.
 
 mod accessor;
-pub(crate) mod api_version;
+pub mod api_version;
 mod breaker;
 mod builtin;
 mod change;
@@ -10,7 +10,7 @@ mod due_writes;
 mod enable;
 mod gate;
 mod holders;
-pub(crate) mod instance_reuse;
+pub mod instance_reuse;
 mod migration;
 mod mount;
 mod record;
@@ -22,22 +22,20 @@ mod version;
 mod waiting;
 
 pub(crate) use breaker::BreakerPass;
-pub(crate) use builtin::BuiltinMount;
-pub(crate) use change::MountChange;
-pub(crate) use class::MountClass;
-pub(crate) use enable::NewMount;
-pub(crate) use gate::{ClosedGate, GateEntry, PausedGate};
-pub(crate) use holders::LeaseHolder;
+pub use builtin::BuiltinMount;
+pub use change::MountChange;
+pub use class::MountClass;
+pub use enable::NewMount;
+pub use gate::{ClosedGate, GateEntry, PausedGate};
+pub use holders::LeaseHolder;
 pub(crate) use migration::UnfinishedMigration;
-pub(crate) use mount::{Mount, OpenedMount, RunningPlugin};
-pub(crate) use record::{
+pub use mount::{Mount, OpenedMount, RunningPlugin};
+pub use record::{
     MountMarks, MountPhase, MountRecord, put_phase, stored_of, stored_uuids,
     stored_with_identity_token_key, target,
 };
-pub(crate) use rights::default_grants;
-pub(crate) use settings::{ListingVisibility, LoginTokenType, MountSettings};
-pub(crate) use table::{MountEntryOutcome, Mounts};
-pub(crate) use unavailable::UnavailableMount;
-pub(crate) use version::{
-    RollbackMode, RollbackRecord, VersionBefore, VersionSelection, VersionSwap,
-};
+pub use rights::default_grants;
+pub use settings::{ListingVisibility, LoginTokenType, MountSettings};
+pub use table::{MountEntryOutcome, Mounts};
+pub use unavailable::UnavailableMount;
+pub use version::{RollbackMode, RollbackRecord, VersionBefore, VersionSelection, VersionSwap};

@@ -2,21 +2,21 @@
 
 mod listings;
 
-pub(crate) use listings::{ListingSlots, ListingText, SortedNames};
+pub use listings::{ListingSlots, ListingText, SortedNames};
 
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value};
 
 /// Names of the fields that ask for a part of a listing.
-pub(crate) const FIELDS: [&str; 2] = ["after", "limit"];
+pub const FIELDS: [&str; 2] = ["after", "limit"];
 
 /// A part of a sorted listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Paging {
+pub struct Paging {
     /// Only names greater than this text; empty: from the first name.
-    pub(crate) after: String,
+    pub after: String,
     /// Maximum number of names.
-    pub(crate) limit: usize,
+    pub limit: usize,
 }
 
 impl Paging {
@@ -25,7 +25,7 @@ impl Paging {
     ///
     /// # Errors
     /// 400 for a limit that is not a number, and for a field that has no single value.
-    pub(crate) fn of(fields: &Map<String, Value>) -> Result<Self, Failure> {
+    pub fn of(fields: &Map<String, Value>) -> Result<Self, Failure> {
         let number = single_text(fields, "limit")?;
         let limit = match number.as_str() {
             "" | "max" => 0,

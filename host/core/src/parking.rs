@@ -36,7 +36,7 @@ const MAX_PARKED_UNNAMED_BYTES_PER_CLIENT: usize = 1 << 20;
 
 /// All parked requests.
 #[derive(Default)]
-pub(crate) struct ParkedRequests {
+pub struct ParkedRequests {
     groups: Mutex<HashMap<String, Arc<RequestGroup>>>,
     /// The failure for new requests, once parking is closed.
     closed: OnceLock<Failure>,
@@ -46,7 +46,7 @@ pub(crate) struct ParkedRequests {
 }
 
 /// Equal requests that wait for the same run.
-pub(crate) struct RequestGroup {
+pub struct RequestGroup {
     name: String,
     mount: String,
     status: watch::Sender<GroupStatus>,
@@ -62,16 +62,16 @@ enum GroupStatus {
 
 /// A request that wants to wait.
 #[derive(Clone, Copy)]
-pub(crate) struct PlaceClaim {
-    pub(crate) client: Client,
+pub struct PlaceClaim {
+    pub client: Client,
     /// True if the component named the caller.
-    pub(crate) is_known: bool,
+    pub is_known: bool,
     /// Bytes that the request holds while it waits.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
 }
 
 /// The right to wait, until dropped.
-pub(crate) struct ParkingPlace {
+pub struct ParkingPlace {
     places: Arc<Mutex<PlacesInUse>>,
     claim: PlaceClaim,
 }
@@ -98,11 +98,11 @@ struct PlacesInUse {
 }
 
 /// A request's membership in its group.
-pub(crate) struct GroupWaiter(watch::Receiver<GroupStatus>);
+pub struct GroupWaiter(watch::Receiver<GroupStatus>);
 
 /// The end of a group's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitOutcome {
+pub enum WaitOutcome {
     /// No request of the group waits any more.
     Empty,
     /// The group was released, and its requests have an answer.
@@ -115,7 +115,7 @@ impl ParkedRequests {
     /// # Errors
     /// 429 if the client or the process has the maximum number of parked requests or of their
     /// bytes; the reason for the closing, once parking is closed.
-    pub(crate) fn take_place(&self, claim: PlaceClaim) -> Result<ParkingPlace, Failure> {
+    pub fn take_place(&self, claim: PlaceClaim) -> Result<ParkingPlace, Failure> {
         if let Some(closed) = self.closed.get() {
             return Err(closed.clone());
         }
@@ -125,7 +125,7 @@ impl ParkedRequests {
 
     /// Joins the group `name`, and creates the group if there is none. The second value is the new
     /// group: its creator must run the group.
-    pub(crate) fn join(&self, name: &str, mount: &str) -> (GroupWaiter, Option<Arc<RequestGroup>>) {
+    pub fn join(&self, name: &str, mount: &str) -> (GroupWaiter, Option<Arc<RequestGroup>>) {
         let mut groups = sync::lock(&self.groups);
         // Checked under the lock, so that a concurrent close either is seen here or releases the
         // new group.
@@ -147,7 +147,7 @@ impl ParkedRequests {
     }
 
     /// Gives the group its answer. Later requests create a new group.
-    pub(crate) fn answer(&self, group: &RequestGroup, answer: Result<RawResponse, Failure>) {
+    pub fn answer(&self, group: &RequestGroup, answer: Result<RawResponse, Failure>) {
         let mut groups = sync::lock(&self.groups);
         if groups.get(&group.name).is_some_and(|known| std::ptr::eq(&**known, group)) {
             groups.remove(&group.name);
@@ -156,7 +156,7 @@ impl ParkedRequests {
     }
 
     /// Waits until the group has no waiting request, or is released.
-    pub(crate) async fn wait_until_idle(&self, group: &RequestGroup) -> WaitOutcome {
+    pub async fn wait_until_idle(&self, group: &RequestGroup) -> WaitOutcome {
         loop {
             tokio::select! {
                 () = group.status.closed() => {}
@@ -195,24 +195,24 @@ impl ParkedRequests {
     }
 
     /// Counts a run of a component for a group.
-    pub(crate) fn count_run(&self) {
+    pub fn count_run(&self) {
         self.runs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the number of component runs for groups since the service was opened.
-    pub(crate) fn runs(&self) -> u64 {
+    pub fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }
 
     /// Returns the number of waiting requests.
-    pub(crate) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         sync::lock(&self.places).process.all.requests
     }
 }
 
 impl GroupWaiter {
     /// Waits for the answer of the group.
-    pub(crate) async fn answer(&mut self) -> Result<RawResponse, Failure> {
+    pub async fn answer(&mut self) -> Result<RawResponse, Failure> {
         let status = self.0.wait_for(|status| matches!(status, GroupStatus::Answered(_))).await;
         match status.map(|status| status.clone()) {
             Ok(GroupStatus::Answered(answer)) => answer,

@@ -23,7 +23,7 @@ use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Proof that an action is allowed. `Mounts::open`, the only way to a component, takes a permit.
-pub(crate) struct Permit {
+pub struct Permit {
     granted: GrantedAccess,
 }
 
@@ -32,7 +32,7 @@ impl Permit {
     ///
     /// # Errors
     /// 403, worded so that the caller does not learn which objects exist on the path.
-    pub(crate) fn ask(acl: &Acl, question: &AccessRequest<'_>) -> Result<Self, Failure> {
+    pub fn ask(acl: &Acl, question: &AccessRequest<'_>) -> Result<Self, Failure> {
         Self::of(acl.check(question))
     }
 
@@ -41,7 +41,7 @@ impl Permit {
     ///
     /// # Errors
     /// 403, as [`Permit::ask`].
-    pub(crate) fn ask_apart_from_parameters(
+    pub fn ask_apart_from_parameters(
         acl: &Acl,
         question: &AccessRequest<'_>,
     ) -> Result<Self, Failure> {
@@ -60,7 +60,7 @@ impl Permit {
     ///
     /// # Errors
     /// 403 for any other row.
-    pub(crate) fn without_token(route: &Route) -> Result<Self, Failure> {
+    pub fn without_token(route: &Route) -> Result<Self, Failure> {
         match route.needs_no_token() {
             true => Ok(Self { granted: GrantedAccess::default() }),
             false => Err(Failure::denied("this path needs a token")),
@@ -69,7 +69,7 @@ impl Permit {
 
     /// Permits plain HTTP for callers that the component authenticates itself, as its description
     /// declares.
-    pub(crate) fn for_raw(_access: &RawAccess) -> Self {
+    pub fn for_raw(_access: &RawAccess) -> Self {
         Self { granted: GrantedAccess::default() }
     }
 
@@ -79,17 +79,17 @@ impl Permit {
     }
 
     /// Returns the capabilities that the token's policies grant on the path.
-    pub(crate) fn capabilities(&self) -> &[String] {
+    pub fn capabilities(&self) -> &[String] {
         &self.granted.capabilities
     }
 
     /// Returns whether the token's policies grant `sudo` on the path.
-    pub(crate) fn has_sudo(&self) -> bool {
+    pub fn has_sudo(&self) -> bool {
         capability::include_sudo(self.capabilities())
     }
 
     /// Returns the names of the granting policies for the audit line; empty if no token was used.
-    pub(crate) fn granting_policies(&self) -> &Arc<[Arc<str>]> {
+    pub fn granting_policies(&self) -> &Arc<[Arc<str>]> {
         &self.granted.policies
     }
 }

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{RwLock, watch};
 
 /// The state.
-pub(crate) struct ProcessState {
-    pub(crate) settings: ServiceSettings,
+pub struct ProcessState {
+    pub settings: ServiceSettings,
     pub(crate) runtime: Arc<SandboxRuntime>,
     pub(crate) compiler: Compiler,
     pub(crate) directory: Arc<DataDirectory>,
     /// Rate limit for callers without a valid token, sealed or unsealed.
-    pub(crate) unauthenticated_limits: UnauthenticatedLimiter,
+    pub unauthenticated_limits: UnauthenticatedLimiter,
     /// In-flight lock: every request and every piece of due work holds the lock for reading until
     /// its end. Opening the store waits for the lock, so that no old work runs concurrently with
     /// the reopened store.
@@ -28,7 +28,7 @@ pub(crate) struct ProcessState {
 }
 
 impl ProcessState {
-    pub(crate) fn new(
+    pub fn new(
         settings: ServiceSettings,
         runtime: Arc<SandboxRuntime>,
         directory: &Arc<DataDirectory>,

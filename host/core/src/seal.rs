@@ -27,7 +27,7 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{Mutex, OwnedRwLockReadGuard};
 
 /// The seal of a data directory.
-pub(crate) struct ServiceSeal {
+pub struct ServiceSeal {
     process: Arc<ProcessState>,
     directory: Arc<DataDirectory>,
     /// The open core; `None` while sealed.
@@ -44,29 +44,29 @@ pub(crate) struct ServiceSeal {
 }
 
 /// Seal state for the status endpoints.
-pub(crate) struct SealStatus {
+pub struct SealStatus {
     /// `None` if the service is not initialised.
-    pub(crate) config: Option<SealConfig>,
-    pub(crate) sealed: bool,
+    pub config: Option<SealConfig>,
+    pub sealed: bool,
     /// Number of shares received from all clients.
-    pub(crate) progress: u8,
+    pub progress: u8,
     /// True if enough shares were received but do not open the data.
-    pub(crate) has_wrong_share: bool,
+    pub has_wrong_share: bool,
     /// Empty if no share was received.
-    pub(crate) nonce: String,
+    pub nonce: String,
     /// `None` if the service is not initialised.
-    pub(crate) cluster_id: Option<String>,
+    pub cluster_id: Option<String>,
 }
 
 /// Result of the initialisation. Shown once; the values cannot be shown again.
-pub(crate) struct InitialisationResult {
-    pub(crate) shares: Vec<KeyShare>,
-    pub(crate) root_token: Secret,
+pub struct InitialisationResult {
+    pub shares: Vec<KeyShare>,
+    pub root_token: Secret,
 }
 
 impl ServiceSeal {
     /// Returns the closed seal of the directory.
-    pub(crate) fn new(process: Arc<ProcessState>, directory: Arc<DataDirectory>) -> Self {
+    pub fn new(process: Arc<ProcessState>, directory: Arc<DataDirectory>) -> Self {
         let (open, turn) = (RwLock::default(), Mutex::default());
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
         let clients = FairSemaphore::new(1);
@@ -77,7 +77,7 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// If the directory must be inspected and cannot be read.
-    pub(crate) async fn is_initialised(&self) -> Result<bool, Failure> {
+    pub async fn is_initialised(&self) -> Result<bool, Failure> {
         Ok(self.directory.seal_config().await?.is_some())
     }
 
@@ -85,10 +85,7 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// 400 if the directory is already initialised.
-    pub(crate) async fn initialise(
-        &self,
-        config: SealConfig,
-    ) -> Result<InitialisationResult, Failure> {
+    pub async fn initialise(&self, config: SealConfig) -> Result<InitialisationResult, Failure> {
         let _turn = self.turn.lock().await;
         if self.directory.seal_config().await?.is_some() {
             // Clients of this API search for this text.
@@ -117,7 +114,7 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// 429 if the client is over the limit.
-    pub(crate) async fn check_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
+    pub async fn check_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
         self.process.unauthenticated_limits.check(remote, &*self.process.settings.log).await
     }
 
@@ -125,7 +122,7 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// 429 if the client is over the limit.
-    pub(crate) async fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
+    pub async fn admit_stranger(&self, remote: IpAddr) -> Result<(), Failure> {
         self.process.unauthenticated_limits.admit(remote, &*self.process.settings.log).await
     }
 
@@ -136,7 +133,7 @@ impl ServiceSeal {
     /// 400 for a text that is not a share of this seal, and if enough shares of this client do not
     /// open the data. The client's attempt is then over; its shares are still combined with later
     /// shares.
-    pub(crate) async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
+    pub async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
         let client = Client::of(remote);
         let its_turn = self.clients.acquire(client).await;
         let taken = self.take_share(share, client).await;
@@ -201,7 +198,7 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// 500 if the machine's random generator fails.
-    pub(crate) fn forget_shares(&self, remote: IpAddr) -> Result<(), Failure> {
+    pub fn forget_shares(&self, remote: IpAddr) -> Result<(), Failure> {
         let mut unsealing = sync::lock(&self.unsealing);
         let forgotten = match unsealing.as_mut() {
             Some(attempt) => attempt.forget(Client::of(remote))?,
@@ -215,7 +212,7 @@ impl ServiceSeal {
         Ok(())
     }
 
-    pub(crate) async fn status(&self) -> Result<SealStatus, Failure> {
+    pub async fn status(&self) -> Result<SealStatus, Failure> {
         let (config, cluster_id) =
             (self.directory.seal_config().await?, self.directory.cluster_id().await?);
         let unsealing = sync::lock(&self.unsealing);
@@ -235,7 +232,7 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// The reason the service stays sealed, worded for the operator.
-    pub(crate) async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
+    pub async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
         let key = bulkhead_store::dev_key(&self.directory)?;
         if self.directory.seal_config().await?.is_none() {
@@ -249,7 +246,7 @@ impl ServiceSeal {
 
     /// Returns the open core and the right to work with the core. The core is read twice: a request
     /// neither waits for a seal that is under way, nor enters after the seal.
-    pub(crate) async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
+    pub async fn enter(&self) -> Option<(Arc<Core>, OwnedRwLockReadGuard<()>)> {
         self.core()?;
         let in_flight = Arc::clone(&self.process.in_flight).read_owned().await;
         Some((self.core()?, in_flight))
@@ -257,7 +254,7 @@ impl ServiceSeal {
 
     /// Answers every request that waits for a change with `failure`, and ends the migrations of
     /// mounts: for the end of the process. Migrations of a service that is being opened end, too.
-    pub(crate) fn end_waiting(&self, failure: &Failure) {
+    pub fn end_waiting(&self, failure: &Failure) {
         self.process.ending.begin();
         if let Some(core) = self.core() {
             core.parking.close(failure);
@@ -267,7 +264,7 @@ impl ServiceSeal {
 
     /// Seals the service if `is_meant` accepts the open core. Another seal and unseal may have
     /// happened since the request for this seal.
-    pub(crate) async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
+    pub async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
         let _turn = self.turn.lock().await;
         let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
@@ -277,7 +274,7 @@ impl ServiceSeal {
     }
 
     /// Returns store time, in milliseconds.
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.directory.now()
     }
 
@@ -294,12 +291,12 @@ impl ServiceSeal {
         }
     }
 
-    pub(crate) fn settings(&self) -> &ServiceSettings {
+    pub fn settings(&self) -> &ServiceSettings {
         &self.process.settings
     }
 
     /// Returns the open core; `None` while sealed.
-    pub(crate) fn core(&self) -> Option<Arc<Core>> {
+    pub fn core(&self) -> Option<Arc<Core>> {
         sync::read(&self.open).clone()
     }
 

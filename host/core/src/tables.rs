@@ -54,7 +54,7 @@ impl PluginDescription {
 
 impl RouteTables {
     /// Collects the tables of the host and of every plugin in the catalog.
-    pub(crate) fn of(host: &RouteTable, catalog: &Catalog) -> Self {
+    pub fn of(host: &RouteTable, catalog: &Catalog) -> Self {
         Self { host: host.routes().to_vec(), plugins: plugins(catalog) }
     }
 }
@@ -64,12 +64,12 @@ const DOCUMENTS_MAX: usize = 16;
 
 /// Cache of documents, each made once for its tables, because callers without a token may ask.
 #[derive(Default)]
-pub(crate) struct DocumentCache(Mutex<VecDeque<(String, Arc<Vec<u8>>)>>);
+pub struct DocumentCache(Mutex<VecDeque<(String, Arc<Vec<u8>>)>>);
 
 impl DocumentCache {
     /// Returns the document of the tables that `version` names; `make` makes a missing document.
     /// Concurrent requests wait while a document is made.
-    pub(crate) fn get(&self, version: String, make: impl FnOnce() -> Vec<u8>) -> Arc<Vec<u8>> {
+    pub fn get(&self, version: String, make: impl FnOnce() -> Vec<u8>) -> Arc<Vec<u8>> {
         let mut documents = sync::lock(&self.0);
         if let Some((_, found)) = documents.iter().find(|(made, _)| *made == version) {
             return Arc::clone(found);

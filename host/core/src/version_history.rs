@@ -14,23 +14,23 @@ const MOST: usize = 100;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Date of a release build. Clients only display the date.
-pub(crate) const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
+pub const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 
 /// The versions in the order in which they first opened the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct VersionHistory {
-    pub(crate) versions: Vec<InstalledVersion>,
+pub struct VersionHistory {
+    pub versions: Vec<InstalledVersion>,
 }
 
 /// A version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct InstalledVersion {
-    pub(crate) version: String,
+pub struct InstalledVersion {
+    pub version: String,
     /// Store time of the first opening, in seconds.
-    pub(crate) installed: u64,
+    pub installed: u64,
     /// `None`: a build that is not a release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) built: Option<String>,
+    pub built: Option<String>,
 }
 
 stored!(VersionHistory, "version-history", reads_stored_version_histories);
@@ -64,7 +64,7 @@ impl VersionHistory {
     ///
     /// # Errors
     /// 500 for a history that cannot be read, 503 if the store cannot be read.
-    pub(crate) async fn read(store: &Arc<Store>) -> Result<Self, Failure> {
+    pub async fn read(store: &Arc<Store>) -> Result<Self, Failure> {
         let row = store.begin().get(&Self::address()).await?;
         let history = row.map(|row| Self::from_bytes(&row.body)).transpose();
         let history = history.map_err(|unreadable| unreadable.of("the version history"))?;

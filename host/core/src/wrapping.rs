@@ -20,7 +20,7 @@ use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
-pub(crate) use payer::WrappingPayer;
+pub use payer::WrappingPayer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use std::sync::Arc;
 const ATTEMPTS: u32 = 64;
 
 /// An answer as its client would have received it.
-pub(crate) struct ClientAnswer {
-    pub(crate) status: u16,
-    pub(crate) content_type: String,
-    pub(crate) bytes: Vec<u8>,
+pub struct ClientAnswer {
+    pub status: u16,
+    pub content_type: String,
+    pub bytes: Vec<u8>,
     /// Accessor of the token that the answer hands out; empty without a token.
-    pub(crate) accessor: String,
+    pub accessor: String,
 }
 
 /// The stored description of a wrapped answer.
@@ -54,7 +54,7 @@ struct WrappedAnswer {
 stored!(WrappedAnswer, "wrapped-answer", reads_stored_wrapped_answers);
 
 /// A wrapping token that holds an answer.
-pub(crate) struct WrappingToken {
+pub struct WrappingToken {
     token: Caller,
     answer: WrappedAnswer,
 }
@@ -65,16 +65,16 @@ fn address(token: &str) -> Address {
 }
 
 /// An answer to wrap.
-pub(crate) struct NewWrapped<'a> {
+pub struct NewWrapped<'a> {
     /// Path of the request.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
     /// Requested lifetime of the wrapping token, in seconds.
-    pub(crate) ttl: u64,
-    pub(crate) answer: ClientAnswer,
-    pub(crate) payer: WrappingPayer,
+    pub ttl: u64,
+    pub answer: ClientAnswer,
+    pub payer: WrappingPayer,
     /// The caller whose own data the answer holds: the wrapping token ends with the caller's token.
     /// `None` if the answer outlives the caller's token.
-    pub(crate) owner: Option<&'a Caller>,
+    pub owner: Option<&'a Caller>,
 }
 
 /// Stores the answer, and returns the `wrap_info` of its wrapping token.
@@ -82,7 +82,7 @@ pub(crate) struct NewWrapped<'a> {
 /// # Errors
 /// 429 if a limit of stored bytes is reached, 400 if the owner has no uses left, or the store's
 /// failure. The wrapping token then ends without having been handed out.
-pub(crate) async fn wrap(
+pub async fn wrap(
     store: &Arc<Store>,
     tokens: &Tokens,
     new: NewWrapped<'_>,
@@ -158,10 +158,7 @@ async fn bound_to(
 ///
 /// # Errors
 /// The store's failure.
-pub(crate) async fn of_token(
-    unit: &mut Unit,
-    token: Caller,
-) -> Result<Option<WrappingToken>, Failure> {
+pub async fn of_token(unit: &mut Unit, token: Caller) -> Result<Option<WrappingToken>, Failure> {
     if token.kind != TokenType::Service || !token.record.is_wrapping() {
         return Ok(None);
     }
@@ -173,7 +170,7 @@ pub(crate) async fn of_token(
 
 impl WrappingToken {
     /// Returns the token's creation TTL, creation time and creation path.
-    pub(crate) fn creation(&self) -> [(&'static str, Value); 3] {
+    pub fn creation(&self) -> [(&'static str, Value); 3] {
         let record = &self.token.record;
         [
             ("creation_ttl", json!(record.creation_ttl)),
@@ -187,7 +184,7 @@ impl WrappingToken {
     /// # Errors
     /// A conflict if a piece of the answer is missing: another request has opened the answer since
     /// this one read its description.
-    pub(crate) async fn open(self, unit: &mut Unit) -> Result<ClientAnswer, Failure> {
+    pub async fn open(self, unit: &mut Unit) -> Result<ClientAnswer, Failure> {
         let WrappedAnswer { content, bytes, status, content_type, accessor } = self.answer;
         let Some(bytes) = content::take_content(unit, &content, bytes).await? else {
             return Err(Failure::new(FailureKind::Conflict, "the wrapped answer is being opened"));
@@ -201,7 +198,7 @@ impl WrappingToken {
     ///
     /// # Errors
     /// 400 if the parent has ended; the store's failure.
-    pub(crate) async fn rewrap(
+    pub async fn rewrap(
         self,
         store: &Store,
         unit: &mut Unit,

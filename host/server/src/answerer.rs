@@ -1,6 +1,6 @@
 //! The service behind a listener, as the listener sees the service.
 
-use bulkhead_core::{BodyAdmission, Service};
+use bulkhead_api::{BodyAdmission, Service};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};

@@ -11,7 +11,7 @@
 use crate::body_budget::BodyMemory;
 use crate::config::ListenerConfig;
 use crate::{headers, target};
-use bulkhead_core::BodyAdmission;
+use bulkhead_api::BodyAdmission;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::RawBody;

@@ -7,7 +7,7 @@ use crate::options::{DevOptions, DevScheduler, DevTransport};
 use crate::process::{self, ServerProcess, StartedServer};
 use bulkhead_access::log::{Log, cause};
 use bulkhead_access::random;
-use bulkhead_core::Service;
+use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_wire::secret::Secret;
 use std::fs::DirBuilder;

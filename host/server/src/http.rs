@@ -16,7 +16,7 @@ use crate::headers;
 use crate::proxies::ConnectionOrigin;
 use crate::target::{self, RequestTarget};
 use bulkhead_access::random;
-use bulkhead_core::BodyAdmission;
+use bulkhead_api::BodyAdmission;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind};

@@ -1,4 +1,4 @@
-//! `sys/locked-users`. `host/core/tests/core/lockouts.rs` tests locking and unlocking.
+//! `sys/locked-users`. `host/api/tests/service/lockouts.rs` tests locking and unlocking.
 
 use super::{EndpointCall, row};
 use serde_json::{Value, json};

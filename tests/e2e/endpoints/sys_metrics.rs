@@ -1,4 +1,4 @@
-//! `sys/metrics`. `host/core/tests/core/metrics.rs` tests the metrics of mounts, and
+//! `sys/metrics`. `host/api/tests/service/metrics.rs` tests the metrics of mounts, and
 //! `tests/e2e/directory/metrics.rs` the text format.
 
 use super::{EndpointCall, row};

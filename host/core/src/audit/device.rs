@@ -16,16 +16,16 @@ use tokio::sync::Mutex;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The origin of a device: the configuration or an API request.
-pub(crate) enum DeviceOrigin {
+pub enum DeviceOrigin {
     Configuration,
     Api(StoredDevice),
 }
 
 /// A device in use.
-pub(crate) struct AuditDevice {
-    pub(crate) settings: DeviceSettings,
-    pub(crate) origin: DeviceOrigin,
-    pub(crate) hashing: HashingKey,
+pub struct AuditDevice {
+    pub settings: DeviceSettings,
+    pub origin: DeviceOrigin,
+    pub hashing: HashingKey,
     file: LineFile,
     is_failing: AtomicBool,
     /// Lock of the single line that probes a failing device. Other lines fail at once meanwhile, so

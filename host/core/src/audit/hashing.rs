@@ -17,7 +17,7 @@ const MARK: &[u8] = b"hmac-sha256:";
 const LENGTH: usize = MARK.len() + 64;
 
 /// The hashing key of a device.
-pub(crate) struct HashingKey(hmac::Key);
+pub struct HashingKey(hmac::Key);
 
 impl HashingKey {
     /// Returns the hashing of the device `name` in the cluster of `store`.
@@ -31,7 +31,7 @@ impl HashingKey {
     }
 
     /// Returns `hmac-sha256:<64 hexadecimal digits>` of `value`.
-    pub(crate) fn hash(&self, value: &str) -> String {
+    pub fn hash(&self, value: &str) -> String {
         let mut text = Vec::with_capacity(LENGTH);
         self.push(value.as_bytes(), &mut text);
         text.into_iter().map(char::from).collect()

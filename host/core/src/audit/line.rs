@@ -17,7 +17,7 @@ const USUAL_LINE_LEN: usize = 2 << 10;
 const HASH: usize = 80;
 
 /// The text that both lines of a request share, for a single device.
-pub(crate) struct SharedLineText {
+pub struct SharedLineText {
     text: Vec<u8>,
     /// Position of the mount's members in `text`.
     mount: Range<usize>,
@@ -25,7 +25,7 @@ pub(crate) struct SharedLineText {
 
 impl SharedLineText {
     /// Writes the caller and the request.
-    pub(crate) fn of(device: &AuditDevice, subject: &AuditSubject<'_>) -> Self {
+    pub fn of(device: &AuditDevice, subject: &AuditSubject<'_>) -> Self {
         let writer = AuditLineWriter { device, subject };
         let mut text = Vec::with_capacity(USUAL_LINE_LEN);
         let (mut token, mut accessor) = (Vec::with_capacity(HASH), Vec::with_capacity(HASH));
@@ -46,7 +46,7 @@ impl SharedLineText {
 
     /// Records the request, with the reason if it is refused. Returns `false` if nothing was
     /// recorded.
-    pub(crate) async fn request(
+    pub async fn request(
         &self,
         device: &AuditDevice,
         subject: &AuditSubject<'_>,
@@ -66,7 +66,7 @@ impl SharedLineText {
     }
 
     /// Records the answer. Returns `false` if nothing was recorded.
-    pub(crate) async fn response(
+    pub async fn response(
         &self,
         device: &AuditDevice,
         subject: &AuditSubject<'_>,

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::path::{Component, Path};
 
 /// Returns the options of a file device (decision H19). The last two exist to give a clear refusal.
-pub(crate) fn option_fields() -> Vec<Field> {
+pub fn option_fields() -> Vec<Field> {
     let flag = |name, default: bool| Field {
         default: Some(default.into()),
         ..Field::new(name, FieldKind::Bool, "")

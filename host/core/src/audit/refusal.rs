@@ -8,7 +8,7 @@ use bulkhead_wire::response::{Response, ResponseBody};
 
 /// The reason of a refusal, as an audit line shows it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RefusalReason {
+pub struct RefusalReason {
     /// The readable part.
     pub(super) shown: String,
     /// The rest of the message to the caller. The line hashes it, because it may repeat a value.
@@ -17,7 +17,7 @@ pub(crate) struct RefusalReason {
 
 impl RefusalReason {
     /// Returns the reason of a failure.
-    pub(crate) fn of(failure: &Failure) -> Self {
+    pub fn of(failure: &Failure) -> Self {
         let Failure { message, recorded, .. } = failure;
         let hashed = if recorded == message { String::new() } else { message.clone() };
         Self { shown: failure.recorded_or_code().to_owned(), hashed }

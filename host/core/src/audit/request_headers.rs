@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 const PREFIX: &str = "audit-header/";
 /// Maximum number of recorded headers.
-pub(crate) const MOST_HEADERS: usize = bounds::HEADERS;
+pub const MOST_HEADERS: usize = bounds::HEADERS;
 
 /// Maximum length of a header's name.
-pub(crate) const LONGEST_HEADER_NAME: usize = bounds::HEADER_NAME;
+pub const LONGEST_HEADER_NAME: usize = bounds::HEADER_NAME;
 
 /// The way in which a header is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RecordedHeader {
+pub struct RecordedHeader {
     /// True if the audit log shows a hash in place of the value.
-    pub(crate) hmac: bool,
+    pub hmac: bool,
 }
 
 stored!(RecordedHeader, "recorded-header", reads_stored_headers);
@@ -30,13 +30,13 @@ impl RecordedHeader {
     ///
     /// # Errors
     /// 500 if the record cannot be serialised.
-    pub(crate) fn put(self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
+    pub fn put(self, unit: &mut Unit, name: &str) -> Result<(), Failure> {
         unit.put(address(name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 
     /// Deletes the record of the header within the unit.
-    pub(crate) fn delete(unit: &mut Unit, name: &str) {
+    pub fn delete(unit: &mut Unit, name: &str) {
         unit.delete(address(name));
     }
 }

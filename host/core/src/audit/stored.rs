@@ -12,19 +12,19 @@ const PREFIX: &str = "audit/";
 
 /// A device as the API requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StoredDevice {
-    pub(crate) name: String,
-    pub(crate) description: String,
+pub struct StoredDevice {
+    pub name: String,
+    pub description: String,
     /// Stored and shown, without effect: nothing is replicated.
-    pub(crate) local: bool,
-    pub(crate) options: Map<String, Value>,
+    pub local: bool,
+    pub options: Map<String, Value>,
 }
 
 stored!(StoredDevice, "audit-device", reads_stored_devices);
 
 impl StoredDevice {
     /// Writes the record into the unit.
-    pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+    pub fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(address(&self.name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }

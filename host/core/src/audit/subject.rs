@@ -12,28 +12,28 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// A request and its context, as known when a line is written.
-pub(crate) struct AuditSubject<'a> {
-    pub(crate) request: &'a Request,
+pub struct AuditSubject<'a> {
+    pub request: &'a Request,
     /// Segments of the path that lines show as hashes, besides those that the route marks.
-    pub(crate) hidden_segments: &'a [String],
-    pub(crate) operation: Operation,
+    pub hidden_segments: &'a [String],
+    pub operation: Operation,
     /// `None` if the token is missing or unknown.
-    pub(crate) caller: Option<&'a Caller>,
+    pub caller: Option<&'a Caller>,
     /// The caller as a component that authenticates its callers itself names the caller; known
     /// when the answer is recorded.
-    pub(crate) component_caller: Option<&'a ComponentCaller>,
+    pub component_caller: Option<&'a ComponentCaller>,
     /// Policies of the caller's entity and its groups, in order; empty until looked up.
-    pub(crate) identity_policies: &'a [String],
+    pub identity_policies: &'a [String],
     /// `None` if no route matches the request.
-    pub(crate) route: Option<RouteDescription<'a>>,
+    pub route: Option<RouteDescription<'a>>,
     /// The policy decision; `None` if policy was not asked.
-    pub(crate) verdict: Option<&'a PolicyDecision>,
+    pub verdict: Option<&'a PolicyDecision>,
     /// True if the request was refused before any plugin or endpoint was called.
-    pub(crate) is_refused: bool,
+    pub is_refused: bool,
     /// True if the endpoint answers without a token.
-    pub(crate) is_public: bool,
+    pub is_public: bool,
     /// Store time of the line, in milliseconds.
-    pub(crate) now: u64,
+    pub now: u64,
 }
 
 impl AuditSubject<'_> {
@@ -81,31 +81,31 @@ impl<'a> AuditSubject<'a> {
 
 /// A caller that a component authenticated, in the words of the component.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ComponentCaller {
+pub struct ComponentCaller {
     /// Public identifier, such as the accessor of a token.
-    pub(crate) accessor: String,
-    pub(crate) display_name: String,
+    pub accessor: String,
+    pub display_name: String,
 }
 
 /// The policy decision on a request.
-pub(crate) enum PolicyDecision {
+pub enum PolicyDecision {
     /// Allowed, by the policies with these names.
     Allowed(Arc<[Arc<str>]>),
     Denied,
 }
 
 /// The route table's description of a request.
-pub(crate) struct RouteDescription<'a> {
-    pub(crate) table: &'a RouteTable,
+pub struct RouteDescription<'a> {
+    pub table: &'a RouteTable,
     /// The matching row.
-    pub(crate) route: Option<&'a Route>,
+    pub route: Option<&'a Route>,
     /// Name and text of each capture of the path.
-    pub(crate) captures: &'a [(String, String)],
+    pub captures: &'a [(String, String)],
     /// The mount that serves the request, or the built-in part of the server.
-    pub(crate) mount: &'a MountRecord,
-    pub(crate) running: RunningPlugin<'a>,
+    pub mount: &'a MountRecord,
+    pub running: RunningPlugin<'a>,
     /// True if the data are fields of any name, which the caller chose.
-    pub(crate) keeps_any_name: bool,
+    pub keeps_any_name: bool,
 }
 
 /// Formats milliseconds since 1970 as RFC 3339 in UTC.

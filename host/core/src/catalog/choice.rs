@@ -50,7 +50,7 @@ impl Catalog {
     }
 
     /// Returns every pin, in the order of types and names.
-    pub(crate) fn pins(&self) -> Vec<Pin> {
+    pub fn pins(&self) -> Vec<Pin> {
         sync::read(&self.pins.0).values().cloned().collect()
     }
 
@@ -66,7 +66,7 @@ impl Catalog {
     /// # Errors
     /// 400 for a plugin or version that is not in the catalog; 503 for a version that could not be
     /// loaded.
-    pub(crate) fn choose(
+    pub fn choose(
         &self,
         kind: PluginType,
         name: &str,
@@ -91,7 +91,7 @@ impl Catalog {
     ///
     /// # Errors
     /// 400 with the pinned version and the remedy.
-    pub(crate) fn check_choice(
+    pub fn check_choice(
         &self,
         kind: PluginType,
         name: &str,

@@ -17,7 +17,7 @@ pub(super) const PREFIX: &str = "plugin/";
 /// The types of plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum PluginType {
+pub enum PluginType {
     Auth,
     Database,
     Secret,
@@ -25,7 +25,7 @@ pub(crate) enum PluginType {
 
 impl PluginType {
     /// All types.
-    pub(crate) const ALL: [Self; 3] = [Self::Auth, Self::Database, Self::Secret];
+    pub const ALL: [Self; 3] = [Self::Auth, Self::Database, Self::Secret];
 
     /// Returns the type of a component built for `world`.
     pub(crate) fn of_world(world: World) -> Self {
@@ -37,7 +37,7 @@ impl PluginType {
     }
 
     /// Returns the name of the type in paths and listings.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Auth => "auth",
             Self::Database => "database",
@@ -46,7 +46,7 @@ impl PluginType {
     }
 
     /// Returns the name of the type in messages.
-    pub(crate) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::Auth => "auth method",
             Self::Database => "database plugin",
@@ -80,13 +80,13 @@ pub(super) struct PluginRecord {
 stored!(PluginRecord, "plugin", reads_stored_plugins);
 
 impl PluginRecord {
-    pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+    pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(self.address(), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 
     /// Returns the address of the version's row.
-    pub(super) fn address(&self) -> Address {
+    pub(crate) fn address(&self) -> Address {
         address(self.kind, &self.name, &self.version)
     }
 
@@ -122,7 +122,7 @@ impl PluginRecord {
 ///
 /// # Errors
 /// 503 if the store cannot be read.
-pub(crate) async fn is_last_version(
+pub async fn is_last_version(
     unit: &mut Unit,
     kind: PluginType,
     name: &str,
@@ -131,6 +131,6 @@ pub(crate) async fn is_last_version(
 }
 
 /// Returns the address of the row of an uploaded plugin's version.
-pub(crate) fn address(kind: PluginType, name: &str, version: &str) -> Address {
+pub fn address(kind: PluginType, name: &str, version: &str) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{}/{name}/{version}", kind.word()))
 }

@@ -8,29 +8,29 @@ use bulkhead_sandbox::component::ComponentIdentity;
 use bulkhead_sandbox::{GrantPattern, Publisher};
 
 /// A plugin in a listing.
-pub(crate) struct ListedPlugin {
-    pub(crate) kind: PluginType,
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) digest: String,
-    pub(crate) maker: Publisher,
-    pub(crate) origin: ComponentOrigin,
-    pub(crate) asks: Vec<String>,
+pub struct ListedPlugin {
+    pub kind: PluginType,
+    pub name: String,
+    pub version: String,
+    pub digest: String,
+    pub maker: Publisher,
+    pub origin: ComponentOrigin,
+    pub asks: Vec<String>,
     /// Ceiling for the grants of the plugin's mounts.
-    pub(crate) grants: Vec<String>,
+    pub grants: Vec<String>,
     /// The reason if the plugin cannot be used.
-    pub(crate) hindrance: Option<String>,
+    pub hindrance: Option<String>,
 }
 
 impl Catalog {
     /// Returns every version of a plugin, the oldest first.
-    pub(crate) fn versions(&self, kind: PluginType, name: &str) -> Vec<ListedPlugin> {
+    pub fn versions(&self, kind: PluginType, name: &str) -> Vec<ListedPlugin> {
         let is_asked = |plugin: &ListedPlugin| plugin.kind == kind && plugin.name == name;
         self.list().into_iter().filter(is_asked).collect()
     }
 
     /// Returns all plugins by type, name and version, with the plugins that cannot be used.
-    pub(crate) fn list(&self) -> Vec<ListedPlugin> {
+    pub fn list(&self) -> Vec<ListedPlugin> {
         let engines = self.all_mountable();
         let engines = engines.iter().map(|plugin| {
             let engine = &plugin.engine;

@@ -5,24 +5,24 @@ use serde::{Deserialize, Serialize};
 /// The source of a registered component, and its signature.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct ComponentOrigin {
+pub struct ComponentOrigin {
     /// Name of the file in the plugin directory.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) command: String,
+    pub command: String,
     /// Name of the image layout in the plugin directory.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) oci_image: String,
+    pub oci_image: String,
     /// Signature in base64; empty if unsigned.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) signature: String,
+    pub signature: String,
     /// Key that made the signature, as the configuration writes the key.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) signed_by: String,
+    pub signed_by: String,
 }
 
 impl ComponentOrigin {
     /// Returns whether the component came as the body of a request.
-    pub(crate) fn is_upload(&self) -> bool {
+    pub fn is_upload(&self) -> bool {
         self.command.is_empty() && self.oci_image.is_empty()
     }
 

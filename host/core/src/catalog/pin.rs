@@ -17,16 +17,16 @@ pub(super) const PREFIX: &str = "pin/";
 
 /// A pin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pin {
+pub struct Pin {
     #[serde(rename = "type")]
-    pub(crate) kind: PluginType,
-    pub(crate) name: String,
+    pub kind: PluginType,
+    pub name: String,
     /// Number of the version.
-    pub(crate) version: String,
+    pub version: String,
     /// The version as the operator wrote the version, perhaps with a leading `v`. Empty in pins of
     /// earlier releases.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) written: String,
+    pub written: String,
 }
 
 stored!(Pin, "pin", reads_stored_pins);
@@ -34,18 +34,18 @@ stored!(Pin, "pin", reads_stored_pins);
 impl Pin {
     /// Returns the version as the operator wrote it: a client that declares `v1.2.0` would
     /// otherwise change the pin at each run.
-    pub(crate) fn shown_version(&self) -> &str {
+    pub fn shown_version(&self) -> &str {
         if self.written.is_empty() { &self.version } else { &self.written }
     }
 
     /// Writes the pin into the unit.
-    pub(crate) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+    pub fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(address(self.kind, &self.name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 
     /// Deletes the pin of a plugin in the unit.
-    pub(crate) fn delete(unit: &mut Unit, kind: PluginType, name: &str) {
+    pub fn delete(unit: &mut Unit, kind: PluginType, name: &str) {
         unit.delete(address(kind, name));
     }
 
@@ -53,7 +53,7 @@ impl Pin {
     ///
     /// # Errors
     /// 500 for a row that cannot be read, 503 when the store cannot be read.
-    pub(crate) async fn read(
+    pub async fn read(
         unit: &mut Unit,
         kind: PluginType,
         name: &str,
@@ -74,9 +74,9 @@ pub(super) struct PinTable(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>
 
 /// The version of a plugin that an operator asks for.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct VersionChoice<'a> {
+pub struct VersionChoice<'a> {
     /// Semantic version, with or without a leading `v`; empty leaves the choice to the server.
-    pub(crate) asked: &'a str,
+    pub asked: &'a str,
     /// `true` if `asked` counts before the pinned version.
-    pub(crate) overrides_pin: bool,
+    pub overrides_pin: bool,
 }

@@ -19,33 +19,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A plugin for mounts, a secrets engine or an auth method, with its route table.
-pub(crate) struct EnginePlugin {
-    pub(crate) engine: MountablePlugin,
+pub struct EnginePlugin {
+    pub engine: MountablePlugin,
     /// The rows of every version of the API.
-    pub(crate) table: Arc<RouteTable>,
+    pub table: Arc<RouteTable>,
     /// The rows of each version of the API; empty if the API has one version only.
     of_versions: BTreeMap<u64, Arc<RouteTable>>,
 }
 
 /// The path that serves the object of a path of an earlier version of the API.
-pub(crate) struct ApiSuccessor {
+pub struct ApiSuccessor {
     /// Version of the API that has the requested path.
-    pub(crate) asked: u64,
+    pub asked: u64,
     /// Version of the API that the mount serves.
-    pub(crate) served: u64,
+    pub served: u64,
     /// Path below the mount.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 /// A plugin of the catalog. Calls need its linked code.
 #[derive(Clone)]
-pub(crate) enum Plugin {
+pub enum Plugin {
     Engine(Arc<EnginePlugin>),
     Database(Arc<DatabasePlugin>),
 }
 
 /// A committed change of the catalog.
-pub(crate) enum CatalogChange {
+pub enum CatalogChange {
     /// A plugin was added, or replaced the same version. With its origin.
     Registered(Plugin, ComponentOrigin),
     /// A registered component was registered again, without a change: type and name.
@@ -60,7 +60,7 @@ pub(crate) enum CatalogChange {
 
 /// The services for loading a plugin.
 #[derive(Clone, Copy)]
-pub(crate) struct PluginLoader<'a> {
+pub struct PluginLoader<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) sandbox: &'a Arc<Sandbox>,
     pub(crate) compiler: &'a Compiler,
@@ -95,7 +95,7 @@ impl EnginePlugin {
     /// Returns the version of the API that mounts with these options serve, and the version that a
     /// request to `path` was made for with the path that serves the same object now; `None` if no
     /// earlier version has the path.
-    pub(crate) fn successor(
+    pub fn successor(
         &self,
         options: &BTreeMap<String, String>,
         (verb, path): (Verb, &str),
@@ -113,7 +113,7 @@ impl EnginePlugin {
 
     /// Returns the version that a mount of the plugin records: none for a plugin of this binary,
     /// whose version changes with the binary.
-    pub(crate) fn recorded_version(&self) -> String {
+    pub fn recorded_version(&self) -> String {
         let identity = self.engine.identity();
         match identity.maker {
             Publisher::Official => String::new(),
@@ -128,7 +128,7 @@ impl EnginePlugin {
     }
 
     /// Returns the type: secrets engine or auth method.
-    pub(crate) fn kind(&self) -> PluginType {
+    pub fn kind(&self) -> PluginType {
         PluginType::of_world(self.engine.world())
     }
 }

@@ -35,11 +35,7 @@ impl PluginDirectory {
     ///
     /// # Errors
     /// As [`Folder::file`] and [`image_layout::component`].
-    pub(crate) async fn component(
-        &self,
-        origin: &ComponentOrigin,
-        most: u64,
-    ) -> Result<Vec<u8>, Failure> {
+    pub async fn component(&self, origin: &ComponentOrigin, most: u64) -> Result<Vec<u8>, Failure> {
         let (directory, origin) = (self.clone(), origin.clone());
         let read = move || {
             let opened = directory.open()?;

@@ -19,23 +19,23 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// An uploaded component.
-pub(crate) struct ComponentUpload<'a> {
-    pub(crate) kind: PluginType,
-    pub(crate) name: &'a str,
+pub struct ComponentUpload<'a> {
+    pub kind: PluginType,
+    pub name: &'a str,
     /// Expected version; empty if the caller gave none.
-    pub(crate) version: &'a str,
+    pub version: &'a str,
     /// Expected digest; empty if the caller gave none.
-    pub(crate) sha256: &'a str,
+    pub sha256: &'a str,
     /// Ceiling for the grants of the plugin's mounts; `None` if the caller gave none.
-    pub(crate) ceiling: Option<Vec<GrantPattern>>,
-    pub(crate) wasm: &'a Arc<Vec<u8>>,
-    pub(crate) origin: ComponentOrigin,
+    pub ceiling: Option<Vec<GrantPattern>>,
+    pub wasm: &'a Arc<Vec<u8>>,
+    pub origin: ComponentOrigin,
 }
 
 /// The result of a registration.
-pub(crate) struct RegistrationResult {
-    pub(crate) change: CatalogChange,
-    pub(crate) warnings: Vec<String>,
+pub struct RegistrationResult {
+    pub change: CatalogChange,
+    pub warnings: Vec<String>,
 }
 
 impl Catalog {
@@ -45,7 +45,7 @@ impl Catalog {
     /// # Errors
     /// 400 with the fault of the component, for its author; 503 while other components are
     /// compiled.
-    pub(crate) async fn register(
+    pub async fn register(
         &self,
         loader: PluginLoader<'_>,
         unit: &mut Unit,

@@ -10,18 +10,18 @@ const MOST_REMEMBERED: usize = 64;
 
 /// A reload that has ended.
 #[derive(Clone)]
-pub(crate) struct ReloadRecord {
-    pub(crate) id: String,
+pub struct ReloadRecord {
+    pub id: String,
     /// Milliseconds of store time.
-    pub(crate) time: u64,
+    pub time: u64,
     /// The mounts and connections that are served as before, each with the reason.
-    pub(crate) failed: Vec<(String, Failure)>,
+    pub failed: Vec<(String, Failure)>,
 }
 
 impl ReloadRecord {
     /// Returns the mounts and connections that are served as before, with the reasons, as a text
     /// for operators.
-    pub(crate) fn failure_text(&self) -> String {
+    pub fn failure_text(&self) -> String {
         let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
         self.failed.iter().map(told).collect::<Vec<_>>().join("; ")
     }
@@ -29,7 +29,7 @@ impl ReloadRecord {
 
 /// The last reloads of this process, the oldest first.
 #[derive(Default)]
-pub(crate) struct ReloadHistory(Mutex<VecDeque<ReloadRecord>>);
+pub struct ReloadHistory(Mutex<VecDeque<ReloadRecord>>);
 
 impl ReloadHistory {
     /// Remembers a reload in the place of the oldest.
@@ -42,7 +42,7 @@ impl ReloadHistory {
     }
 
     /// Returns the reload with that id, if the process remembers the reload.
-    pub(crate) fn find(&self, id: &str) -> Option<ReloadRecord> {
+    pub fn find(&self, id: &str) -> Option<ReloadRecord> {
         sync::lock(&self.0).iter().find(|reload| reload.id == id).cloned()
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The table of all plugins.
 #[derive(Default)]
-pub(crate) struct Catalog {
+pub struct Catalog {
     plugins: RwLock<PluginTable>,
     pub(super) pins: PinTable,
     pub(super) missing: MissingCode,
@@ -95,7 +95,7 @@ impl Catalog {
     }
 
     /// Returns all versions of secrets engines and auth methods, ordered by type, name and version.
-    pub(crate) fn all_mountable(&self) -> Vec<Arc<EnginePlugin>> {
+    pub fn all_mountable(&self) -> Vec<Arc<EnginePlugin>> {
         self.read().mountable.values().flat_map(PluginVersions::all).map(Arc::clone).collect()
     }
 
@@ -158,7 +158,7 @@ impl Catalog {
 
     /// Returns true if `name` is a plugin of this binary or an alias of such a plugin. Otherwise an
     /// upload under the alias would take over the mounts that were enabled under the alias.
-    pub(crate) fn is_official(&self, kind: PluginType, name: &str) -> bool {
+    pub fn is_official(&self, kind: PluginType, name: &str) -> bool {
         let plugins = self.read();
         let maker = match kind {
             PluginType::Auth | PluginType::Secret => {

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use zeroize::Zeroizing;
 
 /// Length of an OTP in characters: the length of a root token.
-pub(crate) const OTP_LENGTH: usize = keys::SERVICE_LENGTH;
+pub const OTP_LENGTH: usize = keys::SERVICE_LENGTH;
 
 /// Path that shows the progress and the nonce.
 const STATUS: &str = "sys/generate-root/attempt or sys/generate-root-token/attempt";
@@ -26,15 +26,15 @@ pub(super) struct RootGeneration {
 }
 
 /// The progress of a root generation.
-pub(crate) struct GenerationStatus {
+pub struct GenerationStatus {
     /// Empty if no root generation is in progress.
-    pub(crate) nonce: String,
-    pub(crate) progress: u8,
-    pub(crate) required: u8,
+    pub nonce: String,
+    pub progress: u8,
+    pub required: u8,
     /// The OTP that the server chose. Shown once, at the start.
-    pub(crate) otp: Option<Secret>,
+    pub otp: Option<Secret>,
     /// The root token, encoded with the OTP. Shown once, at the end.
-    pub(crate) encoded_token: Option<Secret>,
+    pub encoded_token: Option<Secret>,
 }
 
 impl KeyHolders {
@@ -42,7 +42,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// If the seal's configuration cannot be read.
-    pub(crate) async fn generation_status(&self) -> Result<GenerationStatus, Failure> {
+    pub async fn generation_status(&self) -> Result<GenerationStatus, Failure> {
         let procedures = self.procedures.lock().await;
         self.status_of(procedures.generation.as_ref()).await
     }
@@ -51,7 +51,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// 400 for an OTP that does not fit a token, and if a root generation is in progress.
-    pub(crate) async fn start_generation(
+    pub async fn start_generation(
         &self,
         otp: &str,
         remote: IpAddr,
@@ -80,11 +80,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// 400 for a nonce of another root generation.
-    pub(crate) async fn cancel_generation(
-        &self,
-        nonce: &str,
-        remote: IpAddr,
-    ) -> Result<(), Failure> {
+    pub async fn cancel_generation(&self, nonce: &str, remote: IpAddr) -> Result<(), Failure> {
         let mut procedures = self.procedures.lock().await;
         if let Some(running) = &procedures.generation {
             check_optional_nonce(nonce, &running.nonce, STATUS)?;
@@ -100,7 +96,7 @@ impl KeyHolders {
     /// # Errors
     /// 400 for a wrong nonce, for a text that is not a share of this seal, and if enough shares of
     /// this client are not the unseal key.
-    pub(crate) async fn give_to_generation(
+    pub async fn give_to_generation(
         &self,
         given: GivenShare<'_>,
     ) -> Result<GenerationStatus, Failure> {
@@ -174,7 +170,7 @@ fn encode(token: &Secret, otp: &Secret) -> Secret {
 ///
 /// # Errors
 /// 400 if the two do not fit together.
-pub(crate) fn decode_token(encoded: &str, otp: &str) -> Result<Secret, Failure> {
+pub fn decode_token(encoded: &str, otp: &str) -> Result<Secret, Failure> {
     let padded = encoded.trim_end_matches('=');
     let bytes = STANDARD_NO_PAD.decode(padded).map(Zeroizing::new).map_err(|_| {
         Failure::invalid(

@@ -36,42 +36,42 @@ struct PendingKey {
 }
 
 /// The progress of a rekey.
-pub(crate) struct RekeyStatus {
+pub struct RekeyStatus {
     /// Empty if no rekey is in progress.
-    pub(crate) nonce: String,
+    pub nonce: String,
     /// The new split; `None` if no rekey is in progress.
-    pub(crate) config: Option<SealConfig>,
-    pub(crate) progress: u8,
-    pub(crate) required: u8,
-    pub(crate) is_verified: bool,
+    pub config: Option<SealConfig>,
+    pub progress: u8,
+    pub required: u8,
+    pub is_verified: bool,
     /// Empty unless new shares wait for their verification.
-    pub(crate) verification_nonce: String,
+    pub verification_nonce: String,
 }
 
 /// New shares. Shown once; the values cannot be shown again.
-pub(crate) struct NewShares {
-    pub(crate) nonce: String,
-    pub(crate) shares: Vec<KeyShare>,
+pub struct NewShares {
+    pub nonce: String,
+    pub shares: Vec<KeyShare>,
     /// Nonce of the verification that puts the shares in use; `None`: the shares are in use.
-    pub(crate) verification_nonce: Option<String>,
-    pub(crate) warning: Option<&'static str>,
+    pub verification_nonce: Option<String>,
+    pub warning: Option<&'static str>,
 }
 
 /// The result of a share of the old key.
-pub(crate) enum RekeyStep {
+pub enum RekeyStep {
     More(RekeyStatus),
     Shares(NewShares),
 }
 
 /// The progress of a verification.
-pub(crate) struct VerificationStatus {
-    pub(crate) nonce: String,
-    pub(crate) config: SealConfig,
-    pub(crate) progress: u8,
+pub struct VerificationStatus {
+    pub nonce: String,
+    pub config: SealConfig,
+    pub progress: u8,
 }
 
 /// The result of a new share that was given back.
-pub(crate) enum VerificationStep {
+pub enum VerificationStep {
     More(VerificationStatus),
     /// The new shares are in use.
     Complete {
@@ -88,7 +88,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// If the seal's configuration cannot be read.
-    pub(crate) async fn rekey_status(&self) -> Result<RekeyStatus, Failure> {
+    pub async fn rekey_status(&self) -> Result<RekeyStatus, Failure> {
         let procedures = self.procedures.lock().await;
         self.status_of_rekey(procedures.rekey.as_ref()).await
     }
@@ -97,7 +97,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// 400 if a rekey is in progress, and for a dev server, which opens with the key of a file.
-    pub(crate) async fn start_rekey(
+    pub async fn start_rekey(
         &self,
         config: SealConfig,
         is_verified: bool,
@@ -129,7 +129,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// 400 for a nonce of another rekey.
-    pub(crate) async fn cancel_rekey(&self, nonce: &str, remote: IpAddr) -> Result<(), Failure> {
+    pub async fn cancel_rekey(&self, nonce: &str, remote: IpAddr) -> Result<(), Failure> {
         let mut procedures = self.procedures.lock().await;
         if let Some(running) = &procedures.rekey {
             check_optional_nonce(nonce, &running.nonce, STATUS)?;
@@ -145,7 +145,7 @@ impl KeyHolders {
     /// # Errors
     /// 400 for a wrong nonce, for a text that is not a share of this seal, and if enough shares of
     /// this client are not the unseal key; 503 if the new key could not be stored.
-    pub(crate) async fn give_to_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
+    pub async fn give_to_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
         let _its_turn = self.clients.acquire(given.client()).await;
         let step = self.advance_rekey(given).await;
         self.log_refusal(given.remote, step)
@@ -187,7 +187,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// 400 if no new shares wait for their verification.
-    pub(crate) async fn verification_status(&self) -> Result<VerificationStatus, Failure> {
+    pub async fn verification_status(&self) -> Result<VerificationStatus, Failure> {
         let mut procedures = self.procedures.lock().await;
         let (config, pending) = pending_of(&mut procedures)?;
         Ok(status_of_verification(config, pending))
@@ -197,10 +197,7 @@ impl KeyHolders {
     ///
     /// # Errors
     /// As [`KeyHolders::verification_status`], and 400 for a wrong nonce.
-    pub(crate) async fn restart_verification(
-        &self,
-        nonce: &str,
-    ) -> Result<VerificationStatus, Failure> {
+    pub async fn restart_verification(&self, nonce: &str) -> Result<VerificationStatus, Failure> {
         let mut procedures = self.procedures.lock().await;
         let (config, pending) = pending_of(&mut procedures)?;
         check_optional_nonce(nonce, &pending.nonce, VERIFICATION)?;
@@ -214,7 +211,7 @@ impl KeyHolders {
     /// # Errors
     /// 400 for a wrong nonce, for a text that is not a share, and if enough shares of this client
     /// are not the new key; 503 if the new key could not be stored.
-    pub(crate) async fn give_to_verification(
+    pub async fn give_to_verification(
         &self,
         given: GivenShare<'_>,
     ) -> Result<VerificationStep, Failure> {

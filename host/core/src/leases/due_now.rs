@@ -15,7 +15,7 @@ const UNDONE: u32 = 500;
 
 /// The fate of a lease after a failed revocation, and of a lease with an unreadable record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
+pub enum OnFailure {
     /// The lease stays, with its next attempt scheduled.
     Stays,
     /// The lease goes; the operator has to clean up at the target.
@@ -27,11 +27,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure.
-    pub(crate) async fn queue(
-        &self,
-        page: &[Address],
-        on_failure: OnFailure,
-    ) -> Result<(), Failure> {
+    pub async fn queue(&self, page: &[Address], on_failure: OnFailure) -> Result<(), Failure> {
         // The plugin contract has a single reason for the end of a reservation.
         let is_reserved = page.first().is_some_and(|address| address.space == Space::Reservation);
         let reason = Some(if is_reserved { EndReason::Undo } else { EndReason::Requested });

@@ -10,7 +10,7 @@ impl Leases {
     ///
     /// # Errors
     /// The failure of the commit; 503 if the lease is changed at the same time.
-    pub(crate) async fn end_unanswered(&self, id: &str) -> Result<(), Failure> {
+    pub async fn end_unanswered(&self, id: &str) -> Result<(), Failure> {
         let Some(address) = self.locate(id) else { return Ok(()) };
         let mut unit = self.store.begin();
         let Some(lease) = read(&mut unit, &address).await?.filter(|lease| lease.reason.is_none())

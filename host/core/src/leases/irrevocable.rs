@@ -15,7 +15,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure.
-    pub(crate) async fn count_irrevocable(&self) -> Result<BTreeMap<String, u64>, Failure> {
+    pub async fn count_irrevocable(&self) -> Result<BTreeMap<String, u64>, Failure> {
         let mut by_uuid: BTreeMap<String, u64> = BTreeMap::new();
         for space in Space::LEASES {
             let mut scan = self.store.scan_owned(space, IRREVOCABLE).by(1_000);
@@ -37,10 +37,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure.
-    pub(crate) async fn list_irrevocable(
-        &self,
-        most: usize,
-    ) -> Result<Vec<IrrevocableLease>, Failure> {
+    pub async fn list_irrevocable(&self, most: usize) -> Result<Vec<IrrevocableLease>, Failure> {
         let mut found = Vec::new();
         for space in Space::LEASES {
             let mut scan = self.store.scan_owned(space, IRREVOCABLE);
@@ -67,9 +64,9 @@ impl Leases {
 }
 
 /// An irrevocable lease.
-pub(crate) struct IrrevocableLease {
+pub struct IrrevocableLease {
     /// Lease id, usable for the revocation.
-    pub(crate) id: String,
+    pub id: String,
     /// Reason of the last failure, at most 240 characters.
-    pub(crate) error: String,
+    pub error: String,
 }

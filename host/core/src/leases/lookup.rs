@@ -8,7 +8,7 @@ use super::table::Leases;
 use crate::mounts::LeaseHolder;
 
 /// Position of a path among the mounts.
-pub(crate) enum PathPosition {
+pub enum PathPosition {
     /// At or below a mount.
     Within {
         mount: LeaseHolder,
@@ -24,7 +24,7 @@ pub(crate) enum PathPosition {
 
 impl Leases {
     /// Resolves `path`, without slashes at its ends. The empty path is above all mounts.
-    pub(crate) fn resolve(&self, path: &str) -> PathPosition {
+    pub fn resolve(&self, path: &str) -> PathPosition {
         let Some((mount, below)) = self.mounts.holder(path) else {
             let mut all = self.mounts.holders();
             all.retain(|mount| is_below(&mount.path, path));
@@ -41,7 +41,7 @@ impl Leases {
 
 impl PathPosition {
     /// Returns the leases at and below the path.
-    pub(crate) fn lease_prefixes(&self) -> Vec<LeasePrefix<'_>> {
+    pub fn lease_prefixes(&self) -> Vec<LeasePrefix<'_>> {
         match self {
             Self::Above(mounts) => {
                 mounts.iter().map(|mount| LeasePrefix { mount: &mount.uuid, below: "" }).collect()

@@ -23,11 +23,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure, or too many names. A lease that does not open is logged and left out.
-    pub(crate) async fn add_names(
-        &self,
-        path: &str,
-        names: &mut SortedNames,
-    ) -> Result<(), Failure> {
+    pub async fn add_names(&self, path: &str, names: &mut SortedNames) -> Result<(), Failure> {
         match self.resolve(path) {
             PathPosition::Above(mounts) => self.above(path, &mounts, names).await,
             PathPosition::Within { mount, folder, .. } => self.within(&mount, &folder, names).await,

@@ -15,7 +15,7 @@ use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 
 /// Leases of a mount: all leases, or those with the key prefix `below`.
-pub(crate) struct LeasePrefix<'a> {
+pub struct LeasePrefix<'a> {
     /// uuid of the mount.
     pub(crate) mount: &'a str,
     /// Prefix of the keys below the mount: empty, ending in a slash, or the whole key of a lease.
@@ -34,7 +34,7 @@ impl Leases {
     ///
     /// # Errors
     /// 503 if due work is suspended.
-    pub(crate) fn assert_ends_work(&self) -> Result<(), Failure> {
+    pub fn assert_ends_work(&self) -> Result<(), Failure> {
         if !self.due_work_is_suspended {
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl Leases {
     /// The number of remaining leases and the first reason: 400 after a refusal, 502 if the failure
     /// may pass, 500 after an internal failure. The store's failure. 503 if the service is being
     /// sealed, and as [`assert_ends_work`](Self::assert_ends_work).
-    pub(crate) async fn end_below(
+    pub async fn end_below(
         &self,
         which: &[LeasePrefix<'_>],
         on_failure: OnFailure,
@@ -95,7 +95,7 @@ impl Leases {
     ///
     /// # Errors
     /// The store's failure. The leases reached so far are due.
-    pub(crate) async fn queue_below(
+    pub async fn queue_below(
         &self,
         which: &[LeasePrefix<'_>],
         on_failure: OnFailure,

@@ -21,7 +21,7 @@ pub(super) const IRREVOCABLE: &str = "irrevocable";
 /// Reason for the end of a lease, in the words of the plugin contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum EndReason {
+pub enum EndReason {
     /// The lifetime is over.
     Expired,
     /// An operator or the owner revoked the lease.
@@ -45,9 +45,9 @@ impl EndReason {
 
 /// The stored record of a lease or reservation. Times are milliseconds of store time.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct LeaseRecord {
+pub struct LeaseRecord {
     /// `database/creds/readonly/<24 letters and digits>`.
-    pub(crate) id: String,
+    pub id: String,
     /// uuid of the mount.
     pub(crate) mount: String,
     /// Key of the owning token; empty without an owner.
@@ -59,18 +59,18 @@ pub(crate) struct LeaseRecord {
     pub(crate) lane: String,
     /// JSON text that only the plugin reads.
     pub(crate) internal: String,
-    pub(crate) issued: u64,
-    pub(crate) expires: u64,
-    pub(crate) renewable: bool,
-    pub(crate) last_renewal: Option<u64>,
+    pub issued: u64,
+    pub expires: u64,
+    pub renewable: bool,
+    pub last_renewal: Option<u64>,
     /// Reason for the end, once decided.
-    pub(crate) reason: Option<EndReason>,
+    pub reason: Option<EndReason>,
     /// Number of failed attempts.
     pub(crate) attempts: u32,
     /// Attempts that the plugin refused for good, rather than left unanswered.
     pub(crate) refusals: u32,
     /// The last failure, already scrubbed, and the code of its kind; empty before any failure.
-    pub(crate) error: String,
+    pub error: String,
     pub(crate) error_code: String,
     /// The next attempt is the last: the lease goes even if the attempt fails.
     pub(crate) forced: bool,
@@ -114,7 +114,7 @@ impl LeaseRecord {
 
     /// Returns true if the plugin refused the end too often, so that an operator has to help. Such
     /// a lease is tried once a day.
-    pub(crate) fn is_irrevocable(&self) -> bool {
+    pub fn is_irrevocable(&self) -> bool {
         self.refusals >= MOST_REFUSALS
     }
 
@@ -184,7 +184,7 @@ pub(crate) async fn read(
 }
 
 /// Writes a lease that ends at `due`.
-pub(crate) fn put(
+pub fn put(
     unit: &mut Unit,
     address: &Address,
     record: &LeaseRecord,

@@ -28,15 +28,15 @@ use std::sync::Arc;
 const SUFFIX: usize = 24;
 
 /// Caller, mount, path and deadline of a request that writes leases.
-pub(crate) struct LeaseContext<'a> {
-    pub(crate) store: &'a Store,
-    pub(crate) mount: &'a Mount,
+pub struct LeaseContext<'a> {
+    pub store: &'a Store,
+    pub mount: &'a Mount,
     /// The request's path, the first part of the lease id.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
     /// The caller: its token owns the leases and bounds their lifetime.
-    pub(crate) caller: &'a Caller,
+    pub caller: &'a Caller,
     /// Latest end of the call, in milliseconds of store time.
-    pub(crate) deadline: u64,
+    pub deadline: u64,
 }
 
 impl LeaseContext<'_> {
@@ -47,11 +47,11 @@ impl LeaseContext<'_> {
 }
 
 /// A reservation made by a call.
-pub(crate) struct LeaseReservation {
-    pub(crate) tag: String,
-    pub(crate) address: Address,
+pub struct LeaseReservation {
+    pub tag: String,
+    pub address: Address,
     /// The credential was certainly not made, so there is nothing to undo.
-    pub(crate) withdrawn: bool,
+    pub withdrawn: bool,
     record: LeaseRecord,
     /// Latest time of the undo, in milliseconds of store time.
     due: u64,
@@ -80,7 +80,7 @@ impl LeaseReservation {
 
 /// Writes a reservation into the call's unit of work. `plugins` are the database plugins reached by
 /// the call so far.
-pub(crate) fn reserve(
+pub fn reserve(
     page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
     unit: &mut Unit,
@@ -126,7 +126,7 @@ fn blank_record(
 }
 
 /// Returns the failure for a missing or ending reservation.
-pub(crate) fn ended_meanwhile() -> Failure {
+pub fn ended_meanwhile() -> Failure {
     // The credential was ended, or is being ended.
     Failure::new(FailureKind::Unavailable, "the reservation ended while the request ran; try again")
 }
@@ -134,13 +134,13 @@ pub(crate) fn ended_meanwhile() -> Failure {
 /// Returns true if the call may still hand out the reservation at `address`. The answer is false if
 /// due work was quicker because clocks jumped, or if everything below the path was revoked
 /// meanwhile.
-pub(crate) async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
+pub async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
     Ok(read(unit, address).await?.is_some_and(|record| record.reason.is_none()))
 }
 
 /// Removes the lease or reservation with the handle `handle`, issued by another call of `mount`.
 /// Reads nothing: a concurrent renewal or revocation finds the lease missing at its commit.
-pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
+pub fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
     for space in Space::LEASES {
         unit.delete(Address::new(space, format!("{mount}/{handle}")));
     }
@@ -149,7 +149,7 @@ pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
 /// Ends unconfirmed reservations. A withdrawn reservation is deleted; any other becomes due now and
 /// is written from memory even if the store has no such row, because ending a credential twice does
 /// no harm.
-pub(crate) async fn undo_reservations(
+pub async fn undo_reservations(
     store: &Arc<Store>,
     reserved: &[LeaseReservation],
 ) -> Result<(), Failure> {
@@ -169,7 +169,7 @@ pub(crate) async fn undo_reservations(
 
 /// Turns the answered secret into a lease, in the call's unit of work, and deletes the reservation
 /// named by the secret. `ttl` is in seconds and already capped.
-pub(crate) fn confirm(
+pub fn confirm(
     page: &LeaseContext<'_>,
     unit: &mut Unit,
     secret: &contract::Secret,

@@ -10,7 +10,7 @@ use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// The leases of an open store.
-pub(crate) struct Leases {
+pub struct Leases {
     pub(super) store: Arc<Store>,
     pub(super) mounts: Arc<Mounts>,
     pub(super) claims: Arc<Claims>,
@@ -54,7 +54,7 @@ impl Leases {
     }
 
     /// Finds the lease with the id, or the reservation if the lease has not been confirmed.
-    pub(crate) async fn find(
+    pub async fn find(
         &self,
         unit: &mut Unit,
         id: &str,
@@ -71,7 +71,7 @@ impl Leases {
 }
 
 /// Returns the row address of the lease `id`; `below` is its path below the mount.
-pub(super) fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {
+pub(crate) fn address(store: &Store, space: Space, mount: &str, below: &str, id: &str) -> Address {
     let hash = store.keyed_hash("lease", id.as_bytes());
     let key = if below.is_empty() {
         format!("{mount}/{hash}")

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl Leases {
     /// Begins to tidy; `false` if tidying is under way already.
-    pub(crate) fn begin_tidy(self: &Arc<Self>) -> bool {
+    pub fn begin_tidy(self: &Arc<Self>) -> bool {
         // Not the address of a record: the claim stands for the work.
         let Some(turn) = self.claims.claim(&Address::new(Space::Core, "lease-tidy")) else {
             return false;

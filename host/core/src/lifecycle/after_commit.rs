@@ -12,10 +12,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If the mount cannot be rebuilt, or another version of its plugin cannot serve the mount.
-pub(crate) async fn apply_mount_change(
-    core: &Arc<Core>,
-    change: MountChange,
-) -> Result<(), Failure> {
+pub async fn apply_mount_change(core: &Arc<Core>, change: MountChange) -> Result<(), Failure> {
     match change {
         MountChange::Enabled(record) => core.mounts.serve(*record, &core.catalog),
         MountChange::Tuned { record, swap } => {
@@ -95,7 +92,7 @@ fn with_state_of_mount(core: &Core, uuid: &str, failure: Failure) -> Failure {
 ///
 /// # Errors
 /// If a mount cannot be rebuilt.
-pub(crate) async fn apply_catalog_change(
+pub async fn apply_catalog_change(
     core: &Arc<Core>,
     change: catalog::CatalogChange,
 ) -> Result<(), Failure> {

@@ -20,7 +20,7 @@ const MAX_ATTEMPTS: u32 = 256;
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts the attempts of one call, and holds the turn for which the call waits between attempts.
-pub(crate) struct CallAttempts {
+pub struct CallAttempts {
     turn: QueueTicket,
     until: Instant,
     made: u32,
@@ -33,12 +33,12 @@ impl CallAttempts {
     }
 
     /// Creates the counter of a call that ends at `until` and for which a caller waits.
-    pub(crate) fn for_caller(core: &Core, until: Instant) -> Self {
+    pub fn for_caller(core: &Core, until: Instant) -> Self {
         Self { turn: core.store.queue_ticket(), until, made: 0 }
     }
 
     /// Counts an attempt and returns the turn of its unit of work.
-    pub(crate) fn begin_attempt(&mut self) -> &QueueTicket {
+    pub fn begin_attempt(&mut self) -> &QueueTicket {
         self.made += 1;
         &self.turn
     }
@@ -50,7 +50,7 @@ impl CallAttempts {
 
     /// Returns true if the call must be repeated after an attempt with the result `ended`. The turn
     /// of the call has then come.
-    pub(crate) async fn continue_after<T>(&self, ended: &Result<T, Failure>) -> bool {
+    pub async fn continue_after<T>(&self, ended: &Result<T, Failure>) -> bool {
         let goes_on = ended.as_ref().is_err_and(lost_a_race)
             && self.made < MAX_ATTEMPTS
             && Instant::now() < self.until;

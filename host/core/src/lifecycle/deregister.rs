@@ -13,7 +13,7 @@ const MAX_SHOWN_CONNECTIONS: usize = 8;
 
 /// Treatment of connections and leases that need the plugin to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DependentTreatment {
+pub enum DependentTreatment {
     /// The plugin is not removed while such connections or leases exist.
     Kept,
     /// Connections and leases wait until the plugin is registered again.
@@ -22,20 +22,20 @@ pub(crate) enum DependentTreatment {
 
 /// The version to remove.
 #[derive(Clone, Copy)]
-pub(crate) struct PluginRemoval<'a> {
-    pub(crate) kind: PluginType,
-    pub(crate) name: &'a str,
-    pub(crate) version: &'a str,
-    pub(crate) needed: DependentTreatment,
+pub struct PluginRemoval<'a> {
+    pub kind: PluginType,
+    pub name: &'a str,
+    pub version: &'a str,
+    pub needed: DependentTreatment,
 }
 
 /// The outcome of a removal.
 #[derive(Default)]
-pub(crate) struct RemovalOutcome {
+pub struct RemovalOutcome {
     /// `None`: there is no such version.
-    pub(crate) change: Option<CatalogChange>,
+    pub change: Option<CatalogChange>,
     /// Tells which connections and leases wait for the plugin.
-    pub(crate) warning: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// Deletes the row of the version in the unit. The stored component is deleted when the service
@@ -44,7 +44,7 @@ pub(crate) struct RemovalOutcome {
 /// # Errors
 /// 400 for a plugin of this binary, for a version that serves a mount or is pinned, and for a
 /// database plugin that connections or live leases need, unless these are abandoned.
-pub(crate) async fn deregister(
+pub async fn deregister(
     core: &Core,
     unit: &mut Unit,
     removal: PluginRemoval<'_>,

@@ -70,7 +70,7 @@ impl RemovalProgress {
 /// with the step that is not done in time. 400 while the mount is being moved. 503 if due work is
 /// suspended; nothing was begun. 503 if the store fails; the removal then goes on at the next call
 /// and at the next unsealing.
-pub(crate) async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
+pub async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> {
     let Some(record) = core.mounts.record_at(path) else {
         // Reports a record that cannot be opened, because its data would stay forever.
         return MountRecord::read(&mut core.store.begin(), path).await.map(drop);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The failure of the plugin or of the commit. The lease stays, with its next attempt scheduled.
-pub(crate) async fn end_lease(
+pub async fn end_lease(
     core: &Arc<Core>,
     claim: &Claim,
     asked: Option<EndReason>,

@@ -11,7 +11,7 @@ use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 /// Removes the members of all such groups, in the background.
-pub(crate) fn let_members_leave(core: &Arc<Core>) {
+pub fn let_members_leave(core: &Arc<Core>) {
     let work = leave(Arc::clone(core));
     // If the service is being sealed, the work goes on at the next unsealing.
     drop(in_background(core, work));

@@ -21,7 +21,7 @@ const DESCRIPTION: &str = "default mount of dev mode";
 ///
 /// # Errors
 /// 400 if `root_token` was revoked before; the store's failure.
-pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<(), Failure> {
+pub async fn provision_dev(core: &Core, root_token: &Secret) -> Result<(), Failure> {
     tokens::ensure_root(&core.store, root_token).await?;
     for (kind, name) in core.catalog.official_mountable() {
         let path = match kind {
@@ -48,7 +48,7 @@ fn default_path(name: &str) -> &str {
 ///
 /// # Errors
 /// 500 for a record of the mount that does not parse; the store's failure.
-pub(crate) async fn untouched_default(
+pub async fn untouched_default(
     core: &Core,
     unit: &mut Unit,
     new: &NewMount,

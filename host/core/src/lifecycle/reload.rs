@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 /// The mounts and connections of a reload.
 #[derive(Default)]
-pub(crate) struct ReloadTargets {
-    pub(crate) mounts: Vec<Arc<Mount>>,
+pub struct ReloadTargets {
+    pub mounts: Vec<Arc<Mount>>,
     /// Own name of the database plugin whose connections are reloaded before the mounts; empty for
     /// none.
-    pub(crate) database: String,
+    pub database: String,
 }
 
 /// Reloads connections and mounts, in a task that goes on when the client is gone. Mounts that are
@@ -26,10 +26,7 @@ pub(crate) struct ReloadTargets {
 ///
 /// # Errors
 /// 503 when the service is being sealed.
-pub(crate) async fn reload(
-    core: &Arc<Core>,
-    reloading: ReloadTargets,
-) -> Result<ReloadRecord, Failure> {
+pub async fn reload(core: &Arc<Core>, reloading: ReloadTargets) -> Result<ReloadRecord, Failure> {
     let id = random::uuid()?;
     let work = reload_each(Arc::clone(core), id, reloading);
     let ended_early = |_| Failure::internal("the reload ended early");

@@ -28,7 +28,7 @@ const STATUS_LIFETIME: u64 = 24 * 60 * 60 * 1000;
 /// The status of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum MoveStatus {
+pub enum MoveStatus {
     /// The mount serves at neither path.
     InProgress,
     /// The mount serves at the target.
@@ -39,7 +39,7 @@ pub(crate) enum MoveStatus {
 
 impl MoveStatus {
     /// Returns the word of the API.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::InProgress => "in-progress",
             Self::Success => "success",
@@ -50,14 +50,14 @@ impl MoveStatus {
 
 /// A stored move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MountMove {
-    pub(crate) source: MountPath,
-    pub(crate) target: MountPath,
-    pub(crate) status: MoveStatus,
+pub struct MountMove {
+    pub source: MountPath,
+    pub target: MountPath,
+    pub status: MoveStatus,
     /// Store time, in milliseconds.
     began: u64,
     /// The reason of a failure; empty otherwise.
-    pub(crate) error: String,
+    pub error: String,
 }
 
 stored!(MountMove, "migration", reads_stored_migrations);
@@ -73,7 +73,7 @@ impl MountMove {
     ///
     /// # Errors
     /// 500 if the row cannot be opened or parsed, 503 if the store cannot be read.
-    pub(crate) async fn read(unit: &mut Unit, id: &str) -> Result<Option<Self>, Failure> {
+    pub async fn read(unit: &mut Unit, id: &str) -> Result<Option<Self>, Failure> {
         let found = unit.get(&address(id)).await?;
         let parse = |record: Record| Self::from_bytes(&record.body);
         found.map(parse).transpose().map_err(|unreadable| unreadable.of("the status of a move"))
@@ -91,7 +91,7 @@ fn address(id: &str) -> Address {
 /// # Errors
 /// 400 if there is no mount at `from`, the mount is being moved or removed already, or it cannot be
 /// at `to`.
-pub(crate) async fn begin(
+pub async fn begin(
     mounts: &Mounts,
     store: &Store,
     unit: &mut Unit,

@@ -15,11 +15,11 @@ use bulkhead_wire::ttl::{self, GrantedTtl, TtlBounds};
 use std::sync::Arc;
 
 /// A lease after its renewal.
-pub(crate) struct RenewedLease {
-    pub(crate) lease: LeaseRecord,
+pub struct RenewedLease {
+    pub lease: LeaseRecord,
     /// Seconds from now.
-    pub(crate) ttl: u64,
-    pub(crate) warning: Option<String>,
+    pub ttl: u64,
+    pub warning: Option<String>,
 }
 
 /// Renews the lease `id` by `increment` seconds from now; 0 stands for the lifetime of the role.
@@ -27,7 +27,7 @@ pub(crate) struct RenewedLease {
 /// # Errors
 /// 400 if there is no such lease, or the lease is not renewable or past its maximum; the plugin's
 /// failure.
-pub(crate) async fn renew_lease(
+pub async fn renew_lease(
     core: &Arc<Core>,
     id: &str,
     increment: u64,

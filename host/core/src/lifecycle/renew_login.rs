@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// # Errors
 /// 400 if the token is not renewable or past the maximum, or the policies would change; the auth
 /// method's refusal; 503 if the mount is being disabled or moved, or waits for its plugin.
-pub(crate) async fn renew_login(
+pub async fn renew_login(
     core: &Arc<Core>,
     token: &Caller,
     kept: &KeptLogin,

@@ -155,7 +155,7 @@ pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure>
 ///
 /// # Errors
 /// 400 with both schemas.
-pub(crate) fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Result<(), Failure> {
+pub fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Result<(), Failure> {
     let version = &plugin.engine.identity().version;
     let (stored, newest) = (record.schema, plugin.newest_schema());
     if let Some(unfinished) = &record.migration {

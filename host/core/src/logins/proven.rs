@@ -15,7 +15,7 @@ use bulkhead_wire::login as bounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A login within bounds.
-pub(crate) struct ProvenLogin {
+pub struct ProvenLogin {
     /// Name for people to read; may be empty.
     pub(crate) display_name: String,
     /// Metadata of the alias. The alias itself is in `kept`.
@@ -43,7 +43,7 @@ impl ProvenLogin {
     /// # Errors
     /// 500 that names the component and repeats nothing of its answer; 400 for policies that no
     /// login may grant.
-    pub(crate) fn of(mount: &Mount, login: Login) -> Result<Self, Failure> {
+    pub fn of(mount: &Mount, login: Login) -> Result<Self, Failure> {
         let fault = |reason: String| {
             let title = mount.plugin.engine.identity().title();
             Failure::internal(format!("{title} answered a login {reason}; nothing was stored"))

@@ -11,17 +11,17 @@ use std::net::IpAddr;
 
 /// The mount, the path and the client address of a login.
 #[derive(Clone, Copy)]
-pub(crate) struct LoginOrigin<'a> {
-    pub(crate) mount: &'a Mount,
+pub struct LoginOrigin<'a> {
+    pub mount: &'a Mount,
     /// Path of the request.
-    pub(crate) path: &'a str,
-    pub(crate) remote: IpAddr,
+    pub path: &'a str,
+    pub remote: IpAddr,
 }
 
 /// The token of a login, and the standing of its entity.
-pub(crate) struct LoginToken {
-    pub(crate) made: CreatedToken,
-    pub(crate) standing: EntityContext,
+pub struct LoginToken {
+    pub made: CreatedToken,
+    pub standing: EntityContext,
 }
 
 /// Signs the caller in: finds or creates the entity, and creates the token in the unit within the
@@ -30,7 +30,7 @@ pub(crate) struct LoginToken {
 /// # Errors
 /// 403 if the login is not allowed from the client's address, or the entity is disabled; 400 if the
 /// mount cannot issue such a token.
-pub(crate) async fn sign_in(
+pub async fn sign_in(
     core: &Core,
     unit: &mut Unit,
     origin: LoginOrigin<'_>,
@@ -66,7 +66,7 @@ pub(crate) async fn sign_in(
 ///
 /// # Errors
 /// 403 if the entity is disabled; 400 if the alias belongs to another entity by now.
-pub(crate) async fn sign_in_again(
+pub async fn sign_in_again(
     core: &Core,
     unit: &mut Unit,
     mount: &Mount,
@@ -93,7 +93,7 @@ async fn enter_identity(
 }
 
 /// Returns the type of the token that a login at the mount creates.
-pub(crate) fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
+pub fn kind_of_token(mount: &Mount, proven: &ProvenLogin) -> TokenType {
     choose_kind(mount.record.settings.token_type, proven.kind)
 }
 

@@ -14,11 +14,7 @@ impl Mounts {
     ///
     /// # Errors
     /// 400 if no serving mount has the accessor.
-    pub(crate) async fn for_alias(
-        &self,
-        unit: &mut Unit,
-        accessor: &str,
-    ) -> Result<AliasMount, Failure> {
+    pub async fn for_alias(&self, unit: &mut Unit, accessor: &str) -> Result<AliasMount, Failure> {
         if let Some(builtin) = self.builtin_with(accessor) {
             return Ok(builtin);
         }
@@ -40,7 +36,7 @@ impl Mounts {
 
     /// Returns the current mount of an alias, or the recorded mount if the mount is not in the
     /// table any more.
-    pub(crate) fn of_alias(&self, mount: &AliasMount) -> AliasMount {
+    pub fn of_alias(&self, mount: &AliasMount) -> AliasMount {
         let now = self.all().into_iter().find(|now| now.record.accessor == mount.accessor);
         let now = now.map(|now| now.record.for_aliases());
         now.or_else(|| self.builtin_with(&mount.accessor)).unwrap_or_else(|| mount.clone())

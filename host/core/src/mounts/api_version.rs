@@ -7,7 +7,7 @@
 
 use super::record::MountRecord;
 use bulkhead_store::{Space, Unit};
-pub(crate) use bulkhead_wire::api_version::OPTION;
+pub use bulkhead_wire::api_version::OPTION;
 use bulkhead_wire::description::ComponentDescription;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::name::MountPath;
@@ -54,7 +54,7 @@ pub(crate) fn choose(options: &mut BTreeMap<String, String>, version: u64) {
 ///
 /// # Errors
 /// 400 with the remedy for an earlier version of a mount with records; the store's failure.
-pub(crate) async fn check_change(
+pub async fn check_change(
     unit: &mut Unit,
     record: &MountRecord,
     before: &BTreeMap<String, String>,
@@ -79,7 +79,7 @@ pub(crate) async fn check_change(
 }
 
 /// Returns the failure for a mount whose records cannot be judged or converted now.
-pub(crate) fn not_served_failure(path: &MountPath) -> Failure {
+pub fn not_served_failure(path: &MountPath) -> Failure {
     Failure::invalid(format!(
         "options.{OPTION} of {path} cannot change while the mount is unavailable or during a \
          migration of the mount's data; try again when the mount serves again"
@@ -87,7 +87,7 @@ pub(crate) fn not_served_failure(path: &MountPath) -> Failure {
 }
 
 /// Returns the plugin and the version that a type such as `kv-v2` names.
-pub(crate) fn split(kind: &str) -> Option<(&str, u64)> {
+pub fn split(kind: &str) -> Option<(&str, u64)> {
     let (name, version) = kind.rsplit_once("-v")?;
     Some((name, version.parse().ok()?))
 }

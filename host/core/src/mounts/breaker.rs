@@ -61,7 +61,7 @@ struct RestPeriod {
 }
 
 /// The right to call the component. A pass that is dropped without an end does not count.
-pub(crate) struct BreakerPass<'a> {
+pub struct BreakerPass<'a> {
     breaker: &'a Breaker,
     is_trial: bool,
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A part of the server that clients see as a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum BuiltinMount {
+pub enum BuiltinMount {
     /// `sys/`.
     System,
     /// `auth/token/`.
@@ -40,10 +40,10 @@ struct BuiltinRecord {
 stored!(BuiltinRecord, "builtin-mount", reads_stored_settings_of_builtins);
 
 impl BuiltinMount {
-    pub(crate) const ALL: [Self; 4] = [Self::System, Self::Token, Self::Identity, Self::Cubbyhole];
+    pub const ALL: [Self; 4] = [Self::System, Self::Token, Self::Identity, Self::Cubbyhole];
 
     /// Returns the built-in mount at `path`, which ends with a slash and has no `auth/`.
-    pub(crate) fn at(class: MountClass, path: &str) -> Option<Self> {
+    pub fn at(class: MountClass, path: &str) -> Option<Self> {
         match (class, path) {
             (MountClass::Secret, "sys/") => Some(Self::System),
             (MountClass::Auth, "token/") => Some(Self::Token),
@@ -54,7 +54,7 @@ impl BuiltinMount {
     }
 
     /// Returns the built-in mount that serves the request path `path`.
-    pub(crate) fn serving(path: &str) -> Option<Self> {
+    pub fn serving(path: &str) -> Option<Self> {
         let serves = |one: &Self| path.strip_prefix(one.name());
         Self::ALL
             .into_iter()
@@ -71,7 +71,7 @@ impl BuiltinMount {
         }
     }
 
-    pub(crate) fn path(self) -> MountPath {
+    pub fn path(self) -> MountPath {
         match self {
             Self::System => MountPath::system(),
             Self::Token => MountPath::token(),
@@ -81,7 +81,7 @@ impl BuiltinMount {
     }
 
     /// Returns the mount type.
-    pub(crate) fn kind(self) -> &'static str {
+    pub fn kind(self) -> &'static str {
         match self {
             Self::System => "system",
             Self::Token => "token",
@@ -101,7 +101,7 @@ impl BuiltinMount {
     }
 
     /// Describes the server itself as the running plugin.
-    pub(crate) fn running() -> RunningPlugin<'static> {
+    pub fn running() -> RunningPlugin<'static> {
         RunningPlugin {
             version: env!("CARGO_PKG_VERSION"),
             digest: "",
@@ -119,7 +119,7 @@ impl BuiltinMount {
     ///
     /// # Errors
     /// 500 for a row that is damaged or does not parse, 503 if the store cannot be read.
-    pub(crate) async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
+    pub async fn read(self, store: &Store, unit: &mut Unit) -> Result<MountRecord, Failure> {
         let tuned = match unit.get(&self.address()).await? {
             Some(record) => BuiltinRecord::from_bytes(&record.body).map_err(|_| {
                 Failure::internal(format!("the settings of {} do not parse", self.path()))
@@ -136,7 +136,7 @@ impl BuiltinMount {
     }
 
     /// Writes the tuned settings into the unit, with the next revision.
-    pub(crate) fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
+    pub fn put(self, unit: &mut Unit, record: &mut MountRecord) -> Result<(), Failure> {
         record.revision += 1;
         let tuned = BuiltinRecord { settings: record.settings.clone(), revision: record.revision };
         unit.put(self.address(), tuned.to_bytes()?, IndexColumns::default());

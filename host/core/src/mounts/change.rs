@@ -5,7 +5,7 @@ use super::record::MountRecord;
 use super::version::VersionSwap;
 
 /// A committed change, to be applied in this process.
-pub(crate) enum MountChange {
+pub enum MountChange {
     /// A new mount.
     Enabled(Box<MountRecord>),
     /// New settings, and the swap to another version of the plugin.

@@ -5,7 +5,7 @@ use bulkhead_wire::name::MountPath;
 
 /// The class of a mount. The two classes are listed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MountClass {
+pub enum MountClass {
     /// Secrets engines, and `sys/`.
     Secret,
     /// Auth methods, all below `auth/`.
@@ -14,14 +14,14 @@ pub(crate) enum MountClass {
 
 impl MountClass {
     /// Returns the type of plugin that serves mounts of this class.
-    pub(crate) fn plugin_type(self) -> PluginType {
+    pub fn plugin_type(self) -> PluginType {
         match self {
             Self::Secret => PluginType::Secret,
             Self::Auth => PluginType::Auth,
         }
     }
 
-    pub(crate) fn of(path: &MountPath) -> Self {
+    pub fn of(path: &MountPath) -> Self {
         if path.is_auth() { Self::Auth } else { Self::Secret }
     }
 }

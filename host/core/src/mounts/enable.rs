@@ -17,11 +17,11 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 
 /// Input for a new mount.
-pub(crate) struct NewMount {
-    pub(crate) path: MountPath,
-    pub(crate) kind: String,
-    pub(crate) marks: MountMarks,
-    pub(crate) settings: MountSettings,
+pub struct NewMount {
+    pub path: MountPath,
+    pub kind: String,
+    pub marks: MountMarks,
+    pub settings: MountSettings,
 }
 
 impl Mounts {
@@ -29,7 +29,7 @@ impl Mounts {
     ///
     /// # Errors
     /// 400 if the path is taken, is above or below another mount, or if the plugin does not exist.
-    pub(crate) async fn enable(
+    pub async fn enable(
         &self,
         unit: &mut Unit,
         catalog: &Catalog,

@@ -20,14 +20,14 @@ pub(crate) struct MountGate {
 }
 
 /// The guard of an entered gate, held until the work ends.
-pub(crate) type GateEntry = OwnedRwLockReadGuard<()>;
+pub type GateEntry = OwnedRwLockReadGuard<()>;
 
 /// The guard of a closed gate, with nothing inside. [`MountGate::enter_or_outwait`] waits until the
 /// guard is dropped.
-pub(crate) type ClosedGate = OwnedRwLockWriteGuard<()>;
+pub type ClosedGate = OwnedRwLockWriteGuard<()>;
 
 /// The guard of a paused gate, with nothing inside. Requests wait until the guard is dropped.
-pub(crate) type PausedGate = OwnedRwLockWriteGuard<()>;
+pub type PausedGate = OwnedRwLockWriteGuard<()>;
 
 impl MountGate {
     /// Makes a closed gate.

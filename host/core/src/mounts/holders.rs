@@ -7,10 +7,10 @@ use super::unavailable::UnavailableMount;
 use bulkhead_wire::failure::Failure;
 
 /// A mount as the holder of leases, whether its plugin is available or not.
-pub(crate) struct LeaseHolder {
+pub struct LeaseHolder {
     /// The mount's path, with a slash at the end.
-    pub(crate) path: String,
-    pub(crate) uuid: String,
+    pub path: String,
+    pub uuid: String,
 }
 
 impl LeaseHolder {
@@ -21,7 +21,7 @@ impl LeaseHolder {
 
 impl Mounts {
     /// Returns the holder of the leases at `path`, and the rest of the path below the holder.
-    pub(crate) fn holder<'p>(&self, path: &'p str) -> Option<(LeaseHolder, &'p str)> {
+    pub fn holder<'p>(&self, path: &'p str) -> Option<(LeaseHolder, &'p str)> {
         if let Some((mount, rest)) = self.find_owner(path) {
             return Some((LeaseHolder::of(&mount.record), rest));
         }
@@ -33,7 +33,7 @@ impl Mounts {
     }
 
     /// Returns every mount that may hold leases, in the order of paths.
-    pub(crate) fn holders(&self) -> Vec<LeaseHolder> {
+    pub fn holders(&self) -> Vec<LeaseHolder> {
         let table = self.read();
         let unavailable = table.unavailable.values().map(|one| &one.record);
         let records = table.by_path.values().map(|mount| &mount.record).chain(unavailable);
@@ -43,7 +43,7 @@ impl Mounts {
     }
 
     /// Returns the failure of requests below `path`, if the mount at the path is unavailable.
-    pub(crate) fn unavailable_at(&self, path: &str) -> Option<Failure> {
+    pub fn unavailable_at(&self, path: &str) -> Option<Failure> {
         let table = self.read();
         let mut unavailable = table.unavailable.iter();
         unavailable

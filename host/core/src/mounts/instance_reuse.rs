@@ -11,13 +11,13 @@ use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;
 
 /// Name of the option.
-pub(crate) const OPTION: &str = "instance_reuse";
+pub const OPTION: &str = "instance_reuse";
 
 /// Refuses an unknown value of the option; for the endpoints that store a mount's options.
 ///
 /// # Errors
 /// 400 that names the value.
-pub(crate) fn check(options: &BTreeMap<String, String>) -> Result<(), Failure> {
+pub fn check(options: &BTreeMap<String, String>) -> Result<(), Failure> {
     match options.get(OPTION).map(String::as_str) {
         None | Some("fresh" | "bounded") => Ok(()),
         Some(other) => {

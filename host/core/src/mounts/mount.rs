@@ -29,14 +29,14 @@ use tokio::time::Instant;
 const ENDS_SHARE: u64 = 8;
 
 /// A mount with its component.
-pub(crate) struct Mount {
-    pub(crate) record: MountRecord,
-    pub(crate) plugin: Arc<EnginePlugin>,
+pub struct Mount {
+    pub record: MountRecord,
+    pub plugin: Arc<EnginePlugin>,
     /// The rows of the plugin that the mount serves.
-    pub(crate) table: Arc<RouteTable>,
+    pub table: Arc<RouteTable>,
     pub(super) grants: Arc<Grants>,
     /// Resources that the mount's calls share.
-    pub(crate) compartment: Arc<Compartment>,
+    pub compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
     due_writes: Arc<DueWrites>,
     /// Number of failed runs of timers since the start of the process.
@@ -56,37 +56,37 @@ pub(crate) struct Mount {
 }
 
 /// A mount opened by a permit: its component may be called.
-pub(crate) struct OpenedMount<'a> {
-    pub(crate) plugin: &'a EnginePlugin,
-    pub(crate) grants: Arc<Grants>,
-    pub(crate) compartment: Arc<Compartment>,
-    pub(crate) reuse: InstanceReuse,
+pub struct OpenedMount<'a> {
+    pub plugin: &'a EnginePlugin,
+    pub grants: Arc<Grants>,
+    pub compartment: Arc<Compartment>,
+    pub reuse: InstanceReuse,
 }
 
 /// The plugin that runs behind a mount.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RunningPlugin<'a> {
+pub struct RunningPlugin<'a> {
     /// Semantic version.
-    pub(crate) version: &'a str,
+    pub version: &'a str,
     /// SHA-256 of the component in hexadecimal; empty for the server itself.
-    pub(crate) digest: &'a str,
+    pub digest: &'a str,
     /// True if the component is part of this binary.
-    pub(crate) is_official: bool,
+    pub is_official: bool,
     /// The grants of a mount if its record has none.
-    pub(crate) usual: &'a [Grant],
+    pub usual: &'a [Grant],
     /// The maximum grants of a mount; `None`: all acts that the plugin asks for.
-    pub(crate) ceiling: Option<&'a [GrantPattern]>,
+    pub ceiling: Option<&'a [GrantPattern]>,
 }
 
 impl<'a> RunningPlugin<'a> {
     /// Returns the state of a mount that waits for `version` of its plugin.
-    pub(crate) fn waiting_for(version: &'a str) -> Self {
+    pub fn waiting_for(version: &'a str) -> Self {
         Self { version, digest: "", is_official: false, usual: &[], ceiling: None }
     }
 
     /// Describes an engine behind a mount; `usual` is the list of grants without an operator's
     /// choice.
-    pub(crate) fn of(engine: &'a MountablePlugin, usual: &'a [Grant]) -> Self {
+    pub fn of(engine: &'a MountablePlugin, usual: &'a [Grant]) -> Self {
         let identity = engine.identity();
         Self {
             version: &identity.version,
@@ -188,18 +188,18 @@ impl Mount {
     }
 
     /// Returns the number of failed runs of timers since the start of the process.
-    pub(crate) fn failed_wakes(&self) -> u64 {
+    pub fn failed_wakes(&self) -> u64 {
         self.failed_wakes.load(Ordering::Relaxed)
     }
 
     /// Describes the plugin that runs behind the mount.
-    pub(crate) fn running(&self) -> RunningPlugin<'_> {
+    pub fn running(&self) -> RunningPlugin<'_> {
         RunningPlugin::of(&self.plugin.engine, &self.usual)
     }
 
     /// Begins the unit of work of a call into the mount's component. Its commits raise the mount's
     /// revision if the component asks for revisions.
-    pub(crate) fn begin(&self, store: &Arc<Store>) -> Unit {
+    pub fn begin(&self, store: &Arc<Store>) -> Unit {
         self.begin_within(store, &self.stored)
     }
 
@@ -231,7 +231,7 @@ impl Mount {
 
     /// Returns the mount for its plugin. `system` has the system's default and maximum lifetime;
     /// `longest` is the maximum lease for this very call.
-    pub(crate) fn for_plugin(&self, system: Lifetimes, longest: Option<u64>) -> contract::Mount {
+    pub fn for_plugin(&self, system: Lifetimes, longest: Option<u64>) -> contract::Mount {
         let lifetimes = self.lifetimes(system);
         contract::Mount {
             path: self.record.path.as_str().to_owned(),
@@ -246,7 +246,7 @@ impl Mount {
     }
 
     /// Returns the mount's lifetimes, or the system's if the mount has none.
-    pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
+    pub fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
         self.record.settings.lifetimes(system)
     }
 }
@@ -256,7 +256,7 @@ impl Mount {
     ///
     /// # Errors
     /// `unavailable` while the mount rests after crashes.
-    pub(crate) fn may_call(&self) -> Result<BreakerPass<'_>, Failure> {
+    pub fn may_call(&self) -> Result<BreakerPass<'_>, Failure> {
         self.breaker.may_enter(Instant::now()).map_err(|MountRest { crashes, left }| {
             let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
             let seconds = left.as_secs().saturating_add(1);
@@ -310,7 +310,7 @@ impl Mount {
     }
 
     /// Records the end of a call. Logs a line if the breaker opens or closes.
-    pub(crate) fn note_end(&self, log: &dyn Log, pass: BreakerPass<'_>, ended: Termination) {
+    pub fn note_end(&self, log: &dyn Log, pass: BreakerPass<'_>, ended: Termination) {
         let Some(change) = pass.end(ended, Instant::now()) else { return };
         let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());
         let about = [("mount", mount), ("plugin", plugin)];

@@ -28,34 +28,34 @@ const MAX_RECORD_TRIES: u32 = 16;
 
 /// The stored record of a mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MountRecord {
-    pub(crate) path: MountPath,
+pub struct MountRecord {
+    pub path: MountPath,
     /// The prefix of the mount's rows; stays the same when the mount moves.
-    pub(crate) uuid: String,
+    pub uuid: String,
     /// `<type>_<8 hex>`; `auth_<type>_<8 hex>` for an auth method.
-    pub(crate) accessor: String,
+    pub accessor: String,
     /// The type given when the mount was enabled.
-    pub(crate) kind: String,
+    pub kind: String,
     #[serde(flatten)]
-    pub(crate) marks: MountMarks,
+    pub marks: MountMarks,
     #[serde(flatten)]
-    pub(crate) settings: MountSettings,
+    pub settings: MountSettings,
     /// Version of the uploaded plugin that serves the mount. Empty for a plugin of this binary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) version: String,
+    pub version: String,
     /// Schema version of the stored data.
     pub(crate) schema: u32,
     /// `None` unless a migration from `schema` stopped between two steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) migration: Option<UnfinishedMigration>,
+    pub migration: Option<UnfinishedMigration>,
     /// The way back while the version that serves is on probation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before_swap: Option<VersionBefore>,
     /// The last automatic rollback, for the operator to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rollback: Option<RollbackRecord>,
+    pub rollback: Option<RollbackRecord>,
     #[serde(default)]
-    pub(crate) phase: MountPhase,
+    pub phase: MountPhase,
     /// Number of writes of this record, so that an older record never replaces a newer record in
     /// memory.
     #[serde(default)]
@@ -68,16 +68,16 @@ stored!(MountRecord, "mount", reads_stored_mounts);
 /// node, all values are equivalent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct MountMarks {
-    pub(crate) local: bool,
-    pub(crate) seal_wrap: bool,
-    pub(crate) external_entropy_access: bool,
+pub struct MountMarks {
+    pub local: bool,
+    pub seal_wrap: bool,
+    pub external_entropy_access: bool,
 }
 
 /// The phase of a mount between serving and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum MountPhase {
+pub enum MountPhase {
     /// The mount answers requests.
     #[default]
     Serving,
@@ -108,12 +108,12 @@ impl MountPhase {
 }
 
 impl MountRecord {
-    pub(crate) fn address(&self) -> Address {
+    pub fn address(&self) -> Address {
         address(&self.path)
     }
 
     /// Returns the part of a request's path below the mount.
-    pub(crate) fn below<'p>(&self, path: &'p str) -> &'p str {
+    pub fn below<'p>(&self, path: &'p str) -> &'p str {
         let rest = path.strip_prefix(self.path.as_str().trim_end_matches('/'));
         rest.unwrap_or(path).trim_start_matches('/')
     }
@@ -124,7 +124,7 @@ impl MountRecord {
     }
 
     /// Returns the mount for aliases of entities and groups.
-    pub(crate) fn for_aliases(&self) -> AliasMount {
+    pub fn for_aliases(&self) -> AliasMount {
         AliasMount {
             accessor: self.accessor.clone(),
             path: self.path.as_str().to_owned(),
@@ -133,7 +133,7 @@ impl MountRecord {
     }
 
     /// Writes the record into the unit, with the next revision.
-    pub(crate) fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
+    pub fn put(&mut self, unit: &mut Unit) -> Result<(), Failure> {
         self.revision += 1;
         unit.put(self.address(), self.to_bytes()?, IndexColumns::default());
         unit.put(Address::new(Space::Core, WRITTEN), Vec::new(), IndexColumns::default());
@@ -144,7 +144,7 @@ impl MountRecord {
     ///
     /// # Errors
     /// 500 for a row that is damaged or does not parse, 503 if the store cannot be read.
-    pub(crate) async fn read(unit: &mut Unit, path: &MountPath) -> Result<Option<Self>, Failure> {
+    pub async fn read(unit: &mut Unit, path: &MountPath) -> Result<Option<Self>, Failure> {
         let found = unit.get(&address(path)).await?;
         found.map(|record| Self::parse(&record, path.as_str())).transpose()
     }
@@ -157,7 +157,7 @@ impl MountRecord {
 
 /// Returns the uuids of all stored mounts, in any phase; `None` if a row is damaged or does not
 /// parse, because the set would be incomplete.
-pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
+pub async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
     let mut uuids = BTreeSet::new();
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
@@ -176,7 +176,7 @@ pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<Stri
 /// without a version was stored by an earlier release, and counts. A mount with a damaged row does
 /// not count, because its type is unknown. A mount that is written meanwhile is a conflict of the
 /// unit.
-pub(crate) async fn stored_of(
+pub async fn stored_of(
     store: &Arc<Store>,
     unit: &mut Unit,
     kind: PluginType,
@@ -188,7 +188,7 @@ pub(crate) async fn stored_of(
 
 /// Returns the path of a stored mount that signs with this OIDC key. A mount with a damaged row
 /// does not count. A mount that is written meanwhile is a conflict of the unit.
-pub(crate) async fn stored_with_identity_token_key(
+pub async fn stored_with_identity_token_key(
     store: &Arc<Store>,
     unit: &mut Unit,
     name: &str,
@@ -220,12 +220,12 @@ async fn find_stored(
 }
 
 /// Returns the row of the mount at `path`.
-pub(super) fn address(path: &MountPath) -> Address {
+pub(crate) fn address(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{PREFIX}{path}"))
 }
 
 /// Returns the row that reserves `path` for a moving mount. The body is the mount's uuid.
-pub(crate) fn target(path: &MountPath) -> Address {
+pub fn target(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{TARGET}{path}"))
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn target(path: &MountPath) -> Address {
 ///
 /// # Errors
 /// 400 if the mount does not exist any more, or is in another phase by now; the store's failure.
-pub(crate) async fn put_phase(
+pub async fn put_phase(
     store: &Arc<Store>,
     path: &MountPath,
     next: MountPhase,

@@ -26,7 +26,7 @@ pub(crate) fn call_rights(
 
 /// Returns the grants of a mount with this engine if the operator sets none: all asks of an
 /// official engine, and nothing for an uploaded engine.
-pub(crate) fn default_grants(engine: &MountablePlugin) -> Vec<Grant> {
+pub fn default_grants(engine: &MountablePlugin) -> Vec<Grant> {
     match engine.identity().maker {
         Publisher::Official => {
             parse_asks(engine).iter().filter_map(GrantPattern::as_grant).collect()

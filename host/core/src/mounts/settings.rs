@@ -12,45 +12,45 @@ use std::collections::BTreeMap;
 /// The settings of a mount. Lifetimes are in seconds; 0 means the system's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct MountSettings {
-    pub(crate) description: String,
+pub struct MountSettings {
+    pub description: String,
     /// Options for the component.
-    pub(crate) options: BTreeMap<String, String>,
-    pub(crate) default_ttl: u64,
-    pub(crate) max_ttl: u64,
+    pub options: BTreeMap<String, String>,
+    pub default_ttl: u64,
+    pub max_ttl: u64,
     /// Stored and shown, without effect.
-    pub(crate) force_no_cache: bool,
+    pub force_no_cache: bool,
     /// Keys of requests that audit devices log unhashed.
-    pub(crate) audit_non_hmac_request_keys: Vec<String>,
+    pub audit_non_hmac_request_keys: Vec<String>,
     /// Keys of responses that audit devices log unhashed.
-    pub(crate) audit_non_hmac_response_keys: Vec<String>,
-    pub(crate) listing_visibility: ListingVisibility,
+    pub audit_non_hmac_response_keys: Vec<String>,
+    pub listing_visibility: ListingVisibility,
     /// Stored and shown, without effect.
-    pub(crate) passthrough_request_headers: Vec<String>,
+    pub passthrough_request_headers: Vec<String>,
     /// Stored and shown, without effect.
-    pub(crate) allowed_response_headers: Vec<String>,
+    pub allowed_response_headers: Vec<String>,
     /// Type of the tokens that logins create; auth methods only.
-    pub(crate) token_type: LoginTokenType,
+    pub token_type: LoginTokenType,
     /// The OIDC key that signs the mount's identity tokens; empty: the default key.
-    pub(crate) identity_token_key: String,
+    pub identity_token_key: String,
     /// Stored and shown, without effect.
-    pub(crate) delegated_auth_accessors: Vec<String>,
+    pub delegated_auth_accessors: Vec<String>,
     #[serde(flatten)]
-    pub(crate) selection: VersionSelection,
+    pub selection: VersionSelection,
     #[serde(flatten)]
-    pub(crate) probation: ProbationSettings,
+    pub probation: ProbationSettings,
     /// Grants of the mount's plugin; `None` if the operator set none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) grants: Option<Vec<Grant>>,
+    pub grants: Option<Vec<Grant>>,
     /// Lockout policy for names; auth methods only. `None`: the default policy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user_lockout: Option<LockoutPolicy>,
+    pub user_lockout: Option<LockoutPolicy>,
 }
 
 /// The callers that see the mount in `sys/internal/ui/mounts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ListingVisibility {
+pub enum ListingVisibility {
     /// Callers with a token that may do something below the mount.
     #[default]
     Usual,
@@ -62,7 +62,7 @@ pub(crate) enum ListingVisibility {
 
 impl ListingVisibility {
     /// Returns the word in the API; empty for [`ListingVisibility::Usual`].
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Usual => "",
             Self::Hidden => "hidden",
@@ -74,7 +74,7 @@ impl ListingVisibility {
     ///
     /// # Errors
     /// 400 that names the valid words.
-    pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
+    pub fn of_word(word: &str) -> Result<Self, Failure> {
         let all = [Self::Usual, Self::Hidden, Self::Unauth];
         all.into_iter().find(|one| one.word() == word).ok_or_else(|| {
             let word = quoted(word);
@@ -88,7 +88,7 @@ impl ListingVisibility {
 /// Type of the tokens that logins at the mount create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum LoginTokenType {
+pub enum LoginTokenType {
     /// Service tokens, unless the role asks for batch tokens.
     #[default]
     DefaultService,
@@ -102,7 +102,7 @@ pub(crate) enum LoginTokenType {
 
 impl LoginTokenType {
     /// Returns the word in the API.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::DefaultService => "default-service",
             Self::DefaultBatch => "default-batch",
@@ -115,7 +115,7 @@ impl LoginTokenType {
     ///
     /// # Errors
     /// 400 that names the valid words.
-    pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
+    pub fn of_word(word: &str) -> Result<Self, Failure> {
         if word.is_empty() {
             return Ok(Self::default());
         }
@@ -129,7 +129,7 @@ impl LoginTokenType {
 
 impl MountSettings {
     /// Returns the effective lifetimes: the mount's own, or the system's if the mount has none.
-    pub(crate) fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
+    pub fn lifetimes(&self, system: Lifetimes) -> Lifetimes {
         let or = |own: u64, system: u64| if own == 0 { system } else { own };
         let max = or(self.max_ttl, system.max);
         Lifetimes { default: or(self.default_ttl, system.default).min(max), max }
@@ -140,7 +140,7 @@ impl MountSettings {
     ///
     /// # Errors
     /// 400 with both lifetimes.
-    pub(crate) fn check(&self, system: Lifetimes) -> Result<(), Failure> {
+    pub fn check(&self, system: Lifetimes) -> Result<(), Failure> {
         let (longest, bound) = match self.max_ttl {
             0 => (system.max, "the system's maximum"),
             own => (own, "the mount's max_lease_ttl"),

@@ -21,7 +21,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// The outcome of a request's attempt to enter a mount.
-pub(crate) enum MountEntryOutcome {
+pub enum MountEntryOutcome {
     /// The mount is served by the plugin that the request found, until the guard is dropped.
     Inside(GateEntry),
     /// Another version of the plugin serves the mount by now.
@@ -39,7 +39,7 @@ const SWAP_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ErasedMount;
 
 /// All mounts: the serving mounts, the mounts being removed or moved, and the built-in mounts.
-pub(crate) struct Mounts {
+pub struct Mounts {
     table: RwLock<MountTable>,
     builtins: RwLock<[Arc<MountRecord>; 4]>,
 }
@@ -90,7 +90,7 @@ impl Mounts {
 
     /// Returns the serving mount with the longest prefix of `path`, and the rest of the path below
     /// the mount.
-    pub(crate) fn route<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
+    pub fn route<'p>(&self, path: &'p str) -> Option<(Arc<Mount>, &'p str)> {
         self.find_owner(path).filter(|(mount, _)| mount.record.phase == MountPhase::Serving)
     }
 
@@ -109,24 +109,24 @@ impl Mounts {
     }
 
     /// Returns the route that the request would reach, if the route needs no token.
-    pub(crate) fn open_row(&self, verb: Verb, path: &str) -> Option<Route> {
+    pub fn open_row(&self, verb: Verb, path: &str) -> Option<Route> {
         let (mount, below) = self.route(path)?;
         let RouteMatch::Row { route, .. } = mount.table.find(verb, below) else { return None };
         route.needs_no_token().then(|| route.clone())
     }
 
     /// Returns the mount at `path`, in any phase.
-    pub(crate) fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
+    pub fn at(&self, path: &MountPath) -> Option<Arc<Mount>> {
         self.read().by_path.get(key(path)).map(Arc::clone)
     }
 
     /// Returns the mount with rows that begin with `uuid`, in any phase.
-    pub(crate) fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
+    pub fn by_uuid(&self, uuid: &str) -> Option<Arc<Mount>> {
         self.read().by_uuid.get(uuid).map(Arc::clone)
     }
 
     /// Returns every mount, in any phase, in the order of paths.
-    pub(crate) fn all(&self) -> Vec<Arc<Mount>> {
+    pub fn all(&self) -> Vec<Arc<Mount>> {
         self.read().by_path.values().map(Arc::clone).collect()
     }
 
@@ -138,7 +138,7 @@ impl Mounts {
 
     /// Returns the record of the mount at exactly that path, whether its plugin is available or
     /// not.
-    pub(crate) fn record_at(&self, path: &MountPath) -> Option<MountRecord> {
+    pub fn record_at(&self, path: &MountPath) -> Option<MountRecord> {
         let table = self.read();
         let serving = table.by_path.get(key(path)).map(|mount| &mount.record);
         let unavailable = || table.unavailable.get(key(path)).map(|mount| &mount.record);
@@ -146,12 +146,12 @@ impl Mounts {
     }
 
     /// Returns every mount of a plugin, in the order of paths and in any phase.
-    pub(crate) fn of_plugin(&self, kind: PluginType, name: &str) -> Vec<Arc<Mount>> {
+    pub fn of_plugin(&self, kind: PluginType, name: &str) -> Vec<Arc<Mount>> {
         self.all().into_iter().filter(|mount| mount.record.is_of(kind, name)).collect()
     }
 
     /// Returns the record of a built-in mount.
-    pub(crate) fn builtin(&self, which: BuiltinMount) -> Arc<MountRecord> {
+    pub fn builtin(&self, which: BuiltinMount) -> Arc<MountRecord> {
         let [system, token, identity, cubbyhole] = &*sync::read(&self.builtins);
         Arc::clone(match which {
             BuiltinMount::System => system,
@@ -163,7 +163,7 @@ impl Mounts {
 
     /// Enters a mount that a request found. Waits while the version of its plugin changes, at most
     /// [`SWAP_WAIT_TIMEOUT`].
-    pub(crate) async fn enter(&self, found: &Arc<Mount>) -> MountEntryOutcome {
+    pub async fn enter(&self, found: &Arc<Mount>) -> MountEntryOutcome {
         let Ok(entered) = found.requests.enter_within(SWAP_WAIT_TIMEOUT).await else {
             return MountEntryOutcome::Late;
         };
@@ -177,7 +177,7 @@ impl Mounts {
 
     /// Enters the mount with that uuid in the version that serves the mount now. Returns `None` if
     /// the mount was disabled or moved, or is unavailable.
-    pub(crate) async fn enter_by_uuid(&self, uuid: &str) -> Option<(Arc<Mount>, GateEntry)> {
+    pub async fn enter_by_uuid(&self, uuid: &str) -> Option<(Arc<Mount>, GateEntry)> {
         loop {
             let mount = self.by_uuid(uuid)?;
             match self.enter(&mount).await {
@@ -189,7 +189,7 @@ impl Mounts {
     }
 
     /// Opens a mount: the only access to a component.
-    pub(crate) fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> OpenedMount<'a> {
+    pub fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> OpenedMount<'a> {
         let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
         OpenedMount { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
     }

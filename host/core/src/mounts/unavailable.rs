@@ -10,14 +10,14 @@ use bulkhead_wire::failure::{Failure, FailureKind};
 
 /// A mount without its plugin, and the reason.
 #[derive(Clone)]
-pub(crate) struct UnavailableMount {
-    pub(crate) record: MountRecord,
-    pub(crate) why: String,
+pub struct UnavailableMount {
+    pub record: MountRecord,
+    pub why: String,
 }
 
 impl UnavailableMount {
     /// Returns the failure of requests to the mount.
-    pub(crate) fn failure(&self) -> Failure {
+    pub fn failure(&self) -> Failure {
         let MountRecord { path, kind, .. } = &self.record;
         let why = &self.why;
         let message = format!("plugin {kind} of mount {path} is not available: {why}");

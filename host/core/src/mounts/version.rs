@@ -9,42 +9,42 @@ use std::time::Duration;
 /// The operator's choice of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct VersionSelection {
+pub struct VersionSelection {
     /// Semantic version; empty if the operator left the choice to the server.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) plugin_version: String,
+    pub plugin_version: String,
     /// True if `plugin_version` overrides a pinned version.
     #[serde(skip_serializing_if = "is_false")]
-    pub(crate) override_pinned_version: bool,
+    pub override_pinned_version: bool,
 }
 
 impl VersionSelection {
     /// Returns the choice as the catalog takes it.
-    pub(crate) fn choice(&self) -> VersionChoice<'_> {
+    pub fn choice(&self) -> VersionChoice<'_> {
         VersionChoice { asked: &self.plugin_version, overrides_pin: self.override_pinned_version }
     }
 }
 
 /// A swap to be carried out.
 #[derive(Clone, Debug)]
-pub(crate) struct VersionSwap {
+pub struct VersionSwap {
     /// The new version; empty for a plugin of this binary.
-    pub(crate) version: String,
+    pub version: String,
     /// The choice to store with the version.
-    pub(crate) selection: VersionSelection,
+    pub selection: VersionSelection,
     /// The rollback carried out by the swap; `None` for a swap at an operator's request.
-    pub(crate) rollback: Option<RollbackRecord>,
+    pub rollback: Option<RollbackRecord>,
 }
 
 /// The time after a swap in which a failure of the new version brings the version before back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct ProbationSettings {
+pub struct ProbationSettings {
     #[serde(skip_serializing_if = "RollbackMode::is_usual")]
-    pub(crate) plugin_rollback: RollbackMode,
+    pub plugin_rollback: RollbackMode,
     /// Seconds.
     #[serde(skip_serializing_if = "is_usual_probation")]
-    pub(crate) plugin_probation: u64,
+    pub plugin_probation: u64,
 }
 
 /// Maximum time that a call may compute while the version of its plugin is on probation.
@@ -65,7 +65,7 @@ impl ProbationSettings {
     ///
     /// # Errors
     /// 400 with the range.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         if (1..=LONGEST_PROBATION).contains(&self.plugin_probation) {
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl ProbationSettings {
 /// or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum RollbackMode {
+pub enum RollbackMode {
     #[default]
     Auto,
     Off,
@@ -89,7 +89,7 @@ pub(crate) enum RollbackMode {
 
 impl RollbackMode {
     /// Returns the word of the API.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Off => "off",
@@ -100,7 +100,7 @@ impl RollbackMode {
     ///
     /// # Errors
     /// 400 that names both words.
-    pub(crate) fn of_word(word: &str) -> Result<Self, Failure> {
+    pub fn of_word(word: &str) -> Result<Self, Failure> {
         [Self::Auto, Self::Off].into_iter().find(|mode| mode.word() == word).ok_or_else(|| {
             let word = quoted(word);
             Failure::invalid(format!("plugin_rollback {word} is unknown: give auto or off"))
@@ -114,7 +114,7 @@ impl RollbackMode {
 
 /// The version that served a mount before its last swap, while the new version is on probation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct VersionBefore {
+pub struct VersionBefore {
     /// Empty for a plugin of this binary.
     pub(crate) version: String,
     #[serde(flatten)]
@@ -125,21 +125,21 @@ pub(crate) struct VersionBefore {
 
 /// The last automatic rollback of a mount. The next swap deletes this record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RollbackRecord {
+pub struct RollbackRecord {
     /// The version that failed.
-    pub(crate) from: String,
-    pub(crate) to: String,
+    pub from: String,
+    pub to: String,
     /// Milliseconds of store time.
-    pub(crate) time: u64,
+    pub time: u64,
     /// True if the version before serves again.
     pub(crate) is_done: bool,
     /// Cause of the rollback, or of its failure.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl RollbackRecord {
     /// Returns the outcome as one word for operators and monitoring.
-    pub(crate) fn status(&self) -> &'static str {
+    pub fn status(&self) -> &'static str {
         if self.is_done { "rolled-back" } else { "failed" }
     }
 }

@@ -32,7 +32,7 @@ impl Mounts {
     }
 
     /// Returns every unavailable mount, in the order of paths.
-    pub(crate) fn list_unavailable(&self) -> Vec<UnavailableMount> {
+    pub fn list_unavailable(&self) -> Vec<UnavailableMount> {
         self.read().unavailable.values().cloned().collect()
     }
 

@@ -27,7 +27,7 @@ const OF_A_NAME: usize = 48;
 const RETRY_AFTER: u64 = 1_000;
 
 /// The slots of long listings.
-pub(crate) struct ListingSlots {
+pub struct ListingSlots {
     slots: Arc<Semaphore>,
     /// Maximum time that a listing waits for a slot.
     slot_timeout: Duration,
@@ -98,7 +98,7 @@ fn busy_failure() -> Failure {
 }
 
 /// The text of a listing; keys must be added in order.
-pub(crate) struct ListingText {
+pub struct ListingText {
     room: ListingMemory,
     keys: String,
     key_info: Option<String>,
@@ -107,18 +107,18 @@ pub(crate) struct ListingText {
 
 impl ListingText {
     /// Begins a listing of names.
-    pub(crate) fn of_names(listings: &Arc<ListingSlots>) -> Self {
+    pub fn of_names(listings: &Arc<ListingSlots>) -> Self {
         let keys = "[".to_owned();
         Self { room: listings.room(), keys, key_info: None, entries: 0 }
     }
 
     /// Begins a listing of names with an object for each name.
-    pub(crate) fn with_info(listings: &Arc<ListingSlots>) -> Self {
+    pub fn with_info(listings: &Arc<ListingSlots>) -> Self {
         Self { key_info: Some("{".to_owned()), ..Self::of_names(listings) }
     }
 
     /// Returns the number of added keys.
-    pub(crate) fn entries(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.entries
     }
 
@@ -126,11 +126,7 @@ impl ListingText {
     ///
     /// # Errors
     /// As [`ListingMemory::reserve_bytes`].
-    pub(crate) async fn add(
-        &mut self,
-        key: &str,
-        info: &Map<String, Value>,
-    ) -> Result<(), Failure> {
+    pub async fn add(&mut self, key: &str, info: &Map<String, Value>) -> Result<(), Failure> {
         let name = Value::from(key).to_string();
         let info = self.key_info.as_ref().map(|_| format!("{name}:{}", json(info)));
         let bytes = name.len() + info.as_ref().map_or(0, |info| info.len() + 1) + 1;
@@ -145,7 +141,7 @@ impl ListingText {
     }
 
     /// Returns the finished listing; `None` if there is no key.
-    pub(crate) fn end(mut self) -> Option<Listing> {
+    pub fn end(mut self) -> Option<Listing> {
         self.keys.push(']');
         if let Some(info) = &mut self.key_info {
             info.push('}');
@@ -161,7 +157,7 @@ fn json(info: &Map<String, Value>) -> String {
 }
 
 /// The smallest names that match the paging, added in any order.
-pub(crate) struct SortedNames {
+pub struct SortedNames {
     room: ListingMemory,
     paging: Paging,
     found: BTreeSet<String>,
@@ -169,7 +165,7 @@ pub(crate) struct SortedNames {
 
 impl SortedNames {
     /// Creates an empty set.
-    pub(crate) fn new(listings: &Arc<ListingSlots>, paging: Paging) -> Self {
+    pub fn new(listings: &Arc<ListingSlots>, paging: Paging) -> Self {
         Self { room: listings.room(), paging, found: BTreeSet::new() }
     }
 
@@ -177,7 +173,7 @@ impl SortedNames {
     ///
     /// # Errors
     /// As [`ListingText::add`].
-    pub(crate) async fn add(&mut self, name: String) -> Result<(), Failure> {
+    pub async fn add(&mut self, name: String) -> Result<(), Failure> {
         if name <= self.paging.after || self.found.contains(&name) {
             return Ok(());
         }
@@ -194,7 +190,7 @@ impl SortedNames {
     }
 
     /// Returns the finished listing; `None` if there is no name.
-    pub(crate) fn end(self) -> Option<Listing> {
+    pub fn end(self) -> Option<Listing> {
         let Self { room, mut found, .. } = self;
         let entries = found.len();
         let mut keys = "[".to_owned();

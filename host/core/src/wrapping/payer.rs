@@ -20,11 +20,11 @@ const MAX_WRAPPED_BYTES: u64 = 2 << 30;
 const STRANGERS: &str = "strangers";
 
 /// A caller for whom wrapped answers count, as a segment of keys.
-pub(crate) struct WrappingPayer(String);
+pub struct WrappingPayer(String);
 
 impl WrappingPayer {
     /// Returns the entity of the caller, or the token of a caller without an entity.
-    pub(crate) fn of_caller(caller: &Caller) -> Self {
+    pub fn of_caller(caller: &Caller) -> Self {
         match caller.record.entity_id.as_str() {
             "" => Self(format!("token-{}", caller.hash)),
             entity => Self::of_entity(entity),
@@ -32,7 +32,7 @@ impl WrappingPayer {
     }
 
     /// Returns the entity that a login proved.
-    pub(crate) fn of_entity(entity: &str) -> Self {
+    pub fn of_entity(entity: &str) -> Self {
         match entity {
             "" => Self(STRANGERS.to_owned()),
             entity => Self(format!("entity-{entity}")),
@@ -69,7 +69,7 @@ impl WrappingPayer {
     ///
     /// # Errors
     /// 429 with the limit that is reached; the store's failure.
-    pub(crate) async fn assert_room(&self, store: &Store) -> Result<(), Failure> {
+    pub async fn assert_room(&self, store: &Store) -> Result<(), Failure> {
         for limit in self.limits() {
             store.assert_room(&limit).await?;
         }

@@ -1,7 +1,7 @@
 //! Checks of the data directory and of the audit files: rights, free space, and use by a server.
 
 use super::findings::{CheckStatus, Diagnosis};
-use bulkhead_core::Service;
+use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
 use rustix::fs::{Access, access, statvfs};
 use std::os::unix::fs::PermissionsExt;

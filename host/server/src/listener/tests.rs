@@ -4,7 +4,7 @@ use super::*;
 use crate::config::UnixSettings;
 use crate::log::testing::RecordingLog;
 use crate::proxies::TrustedProxies;
-use bulkhead_core::BodyAdmission;
+use bulkhead_api::BodyAdmission;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};

@@ -1,7 +1,7 @@
 //! The hostile guest: each route is an act that the host must prevent.
 //!
 //! The guest does not use the SDK, which cannot express most of these acts.
-//! `host/core/tests/core/hostile.rs` requires a test for every act and fails for a new act without
+//! `host/api/tests/service/hostile.rs` requires a test for every act and fails for a new act without
 //! one.
 
 #![allow(

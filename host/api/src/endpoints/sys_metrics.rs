@@ -1,0 +1,141 @@
+//! `sys/metrics`: metrics of the host, and metrics that components report for their mounts.
+//!
+//! This file prevents a leak through names that a running component makes up. Only series that the
+//! component's description names are shown, so that every name in the monitoring was known at
+//! registration.
+
+mod exposition;
+mod own;
+
+use super::call::PermittedCall;
+use super::reply::{Reply, ReplyBody};
+use super::row::{Endpoint, field, read};
+use bulkhead_access::timestamp::timestamp;
+use bulkhead_core::Core;
+use bulkhead_sandbox::{MetricReading, MetricReadings};
+use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::metric::{Metric, MetricKind};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Prefix of every metric name.
+const PREFIX: &str = "bulkhead";
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    let about = "prometheus for the text format; default JSON";
+    vec![
+        read("sys/metrics", "figures about the mounts, for monitoring")
+            .fields([field("format", FieldKind::String, about)])
+            .handled_by(show),
+    ]
+}
+
+/// The metrics of one name, from all mounts.
+struct MetricFamily {
+    kind: MetricKind,
+    about: String,
+    samples: Vec<MetricSample>,
+}
+
+/// One series.
+struct MetricSample {
+    labels: Vec<(String, String)>,
+    reading: MetricReading,
+}
+
+type MetricFamilies = BTreeMap<String, MetricFamily>;
+
+/// `GET sys/metrics`.
+async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let PermittedCall { core, fields, .. } = call;
+    let body = match fields.text("format") {
+        "" | "json" => ReplyBody::Bare(as_json(&families(core).await?, core.store.now())),
+        "prometheus" => ReplyBody::Text {
+            content_type: exposition::CONTENT_TYPE,
+            text: exposition::write(&families(core).await?),
+        },
+        other => {
+            let other = quoted(other);
+            let message =
+                format!("format {other} is unknown; give prometheus or json, or leave format out");
+            return Err(Failure::invalid(message));
+        }
+    };
+    Ok(body.into())
+}
+
+/// Returns the metrics of the host and the metrics of all mounts.
+async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
+    let mut families = of_mounts(core);
+    families.extend(own::families(core).await?);
+    Ok(families)
+}
+
+fn of_mounts(core: &Core) -> MetricFamilies {
+    let mut families = MetricFamilies::new();
+    for mount in core.mounts.all() {
+        let readings = core.sandbox.metrics_of(&mount.record.uuid);
+        let description = mount.plugin.engine.description();
+        let plugin = description.name.replace(['-', '.'], "_");
+        for metric in &description.metrics {
+            let name = format!("{PREFIX}_{plugin}_{}", metric.name);
+            let family = families.entry(name).or_insert_with(|| MetricFamily {
+                kind: metric.kind,
+                about: metric.about.clone(),
+                samples: Vec::new(),
+            });
+            // Another version of the plugin may use the name for another kind of metric.
+            if family.kind == metric.kind {
+                family.samples.extend(samples(metric, mount.record.path.as_str(), &readings));
+            }
+        }
+    }
+    families.retain(|_, family| !family.samples.is_empty());
+    families
+}
+
+/// Returns the series of a metric that the mount reported and the description names.
+fn samples(metric: &Metric, mount: &str, readings: &MetricReadings) -> Vec<MetricSample> {
+    let values = readings.iter().filter(|((name, value), reading)| {
+        *name == metric.name && metric.has(value) && reading.kind() == metric.kind
+    });
+    values
+        .map(|((_, value), reading)| {
+            let mut labels = vec![("mount".to_owned(), mount.to_owned())];
+            if !metric.label.is_empty() {
+                labels.push((metric.label.clone(), value.clone()));
+            }
+            MetricSample { labels, reading: *reading }
+        })
+        .collect()
+}
+
+/// Formats the metrics as other servers of this API do: a list for each kind.
+fn as_json(families: &MetricFamilies, now: u64) -> Value {
+    let (mut counters, mut gauges, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, family) in families {
+        for MetricSample { labels, reading } in &family.samples {
+            let labels: Map<String, Value> =
+                labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            match reading {
+                MetricReading::Counted(count) => {
+                    counters.push(json!({ "Name": name, "Count": count, "Labels": labels }));
+                }
+                MetricReading::Standing(value) => {
+                    gauges.push(json!({ "Name": name, "Value": value, "Labels": labels }));
+                }
+                MetricReading::Observed { count, sum } => samples
+                    .push(json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels })),
+            }
+        }
+    }
+    json!({
+        "Timestamp": timestamp(now / 1_000),
+        "Gauges": gauges,
+        "Points": [],
+        "Counters": counters,
+        "Samples": samples,
+    })
+}

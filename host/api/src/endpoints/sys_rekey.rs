@@ -1,0 +1,224 @@
+//! `sys/rekey` and `sys/rotate/root`: other shares of the unseal key, made by a quorum of key
+//! holders (decision H61).
+//!
+//! The two families share one rekey: the first is for key holders without a token and off unless
+//! configured, the second needs a token.
+
+mod shown;
+
+use super::call::{PermittedCall, PublicCall, RequestFields};
+use super::key_holder_paths::{check_allowed, refuse_named};
+use super::reply::{Reply, ReplyBody};
+use super::row::{Endpoint, delete, field, read, write};
+use super::sys_generate_root::{given_share, nonce, share_fields};
+use super::sys_init::count;
+use bulkhead_core::Core;
+use bulkhead_core::key_holders::RekeyStatus;
+use bulkhead_store::SealConfig;
+use bulkhead_wire::description::{Field, FieldKind};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::response::Response;
+use serde_json::Value;
+use std::net::IpAddr;
+
+/// Returns the rows of this file.
+pub(super) fn rows() -> Vec<Endpoint> {
+    [for_key_holders(), with_a_token(), backups()].into_iter().flatten().collect()
+}
+
+/// Returns the rows for key holders without a token.
+fn for_key_holders() -> Vec<Endpoint> {
+    let (begun, checked) = ("sys/rekey/init", "sys/rekey/verify");
+    vec![
+        read(begun, "state of a rekey").without_a_token(status),
+        write(begun, "begin a rekey").fields(start_fields()).without_a_token(start),
+        delete(begun, "cancel a rekey").fields([nonce()]).without_a_token(cancel),
+        write("sys/rekey/update", "give a share of the replaced key")
+            .fields(share_fields())
+            .without_a_token(give),
+        read(checked, "number of verified new shares").without_a_token(verification),
+        write(checked, "verify a new share").fields(share_fields()).without_a_token(verify),
+        delete(checked, "restart the verification of new shares")
+            .fields([nonce()])
+            .without_a_token(restart),
+    ]
+}
+
+/// Returns the rows that need a token.
+fn with_a_token() -> Vec<Endpoint> {
+    let (begun, checked) = ("sys/rotate/root/init", "sys/rotate/root/verify");
+    let held = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
+    vec![
+        read(begun, "state of a rekey, with a token").needs_sudo().handled_by(held_status),
+        held(write(begun, "begin a rekey, with a token").fields(start_fields()))
+            .handled_by(held_start),
+        held(delete(begun, "cancel a rekey, with a token").fields([nonce()]))
+            .handled_by(held_cancel),
+        held(
+            write("sys/rotate/root/update", "give a share of the replaced key, with a token")
+                .fields(share_fields()),
+        )
+        .handled_by(held_give),
+        read(checked, "number of verified new shares, with a token")
+            .needs_sudo()
+            .handled_by(held_verification),
+        held(write(checked, "verify a new share, with a token").fields(share_fields()))
+            .handled_by(held_verify),
+        held(
+            delete(checked, "restart the verification of new shares, with a token")
+                .fields([nonce()]),
+        )
+        .handled_by(held_restart),
+    ]
+}
+
+/// Returns the rows about stored shares. No share is ever stored.
+fn backups() -> Vec<Endpoint> {
+    let (old, new) = ("sys/rekey/backup", "sys/rotate/root/backup");
+    vec![
+        read(old, "shares stored in encrypted form: none").needs_sudo().handled_by(no_backup),
+        delete(old, "remove stored shares: none").needs_sudo().handled_by(remove_backup),
+        read(new, "shares stored encrypted: none").needs_sudo().handled_by(no_backup),
+        delete(new, "remove shares stored encrypted: none").needs_sudo().handled_by(remove_backup),
+    ]
+}
+
+fn start_fields() -> [Field; 6] {
+    [
+        field("secret_shares", FieldKind::Int, "number of shares of the new key"),
+        field("secret_threshold", FieldKind::Int, "number of shares for an unseal"),
+        field(
+            "require_verification",
+            FieldKind::Bool,
+            "verify the new shares before they replace the old",
+        ),
+        field("stored_shares", FieldKind::Int, "for seals of other kinds"),
+        field("pgp_keys", FieldKind::Any, "not in this version"),
+        field("backup", FieldKind::Any, "not in this version"),
+    ]
+}
+
+async fn begin(
+    core: &Core,
+    fields: RequestFields<'_>,
+    remote: IpAddr,
+) -> Result<RekeyStatus, Failure> {
+    let remedy = "leave the parameter out, and encrypt the keys in the answer yourself";
+    refuse_named(fields, "pgp_keys", remedy)?;
+    refuse_named(fields, "backup", remedy)?;
+    let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
+    let config = SealConfig::new(shares, threshold).map_err(Failure::invalid)?;
+    core.key_holders.start_rekey(config, fields.flag("require_verification", false), remote).await
+}
+
+/// `GET sys/rekey/init`.
+async fn status(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    Ok(bare_response(shown::status(&call.core.key_holders.rekey_status().await?)))
+}
+
+/// `POST sys/rekey/init`.
+async fn start(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let started = begin(call.core, call.fields, call.request.remote).await?;
+    Ok(bare_response(shown::status(&started)))
+}
+
+/// `DELETE sys/rekey/init`.
+async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
+    call.core.key_holders.cancel_rekey(nonce, remote).await?;
+    Ok(Response::no_content())
+}
+
+/// `POST sys/rekey/update`.
+async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let given = given_share(call.fields, call.request.remote);
+    Ok(bare_response(shown::step(&call.core.key_holders.give_to_rekey(given).await?)))
+}
+
+/// `GET sys/rekey/verify`.
+async fn verification(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    Ok(bare_response(shown::verification(&call.core.key_holders.verification_status().await?)))
+}
+
+/// `POST sys/rekey/verify`.
+async fn verify(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let given = given_share(call.fields, call.request.remote);
+    Ok(bare_response(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+}
+
+/// `DELETE sys/rekey/verify`.
+async fn restart(call: PublicCall<'_>) -> Result<Response, Failure> {
+    check_allowed(&call)?;
+    let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
+    Ok(bare_response(shown::verification(&restarted)))
+}
+
+/// `GET sys/rotate/root/init`.
+async fn held_status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(enveloped(shown::held_status(&call.core.key_holders.rekey_status().await?)))
+}
+
+/// `POST sys/rotate/root/init`.
+async fn held_start(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let started = begin(call.core, call.fields, call.request.remote).await?;
+    Ok(enveloped(shown::held_status(&started)))
+}
+
+/// `DELETE sys/rotate/root/init`.
+async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
+    call.core.key_holders.cancel_rekey(nonce, remote).await?;
+    Ok(ReplyBody::Nothing.into())
+}
+
+/// `POST sys/rotate/root/update`.
+async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    call.commit_token_check().await?;
+    let given = given_share(call.fields, call.request.remote);
+    Ok(enveloped(shown::held_step(&call.core.key_holders.give_to_rekey(given).await?)))
+}
+
+/// `GET sys/rotate/root/verify`.
+async fn held_verification(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(enveloped(shown::verification(&call.core.key_holders.verification_status().await?)))
+}
+
+/// `POST sys/rotate/root/verify`.
+async fn held_verify(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    call.commit_token_check().await?;
+    let given = given_share(call.fields, call.request.remote);
+    Ok(enveloped(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+}
+
+/// `DELETE sys/rotate/root/verify`.
+async fn held_restart(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
+    Ok(enveloped(shown::verification(&restarted)))
+}
+
+/// `GET sys/rekey/backup`.
+async fn no_backup(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Err(Failure::invalid("no backed-up keys found: this server stores no share of the key"))
+}
+
+/// `DELETE sys/rekey/backup`.
+async fn remove_backup(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+    Ok(ReplyBody::Nothing.into())
+}
+
+fn bare_response(body: Value) -> Response {
+    Response::bare(200, body)
+}
+
+fn enveloped(body: Value) -> Reply {
+    match body {
+        Value::Object(data) => ReplyBody::Data(data).into(),
+        other => ReplyBody::Bare(other).into(),
+    }
+}

@@ -1,0 +1,22 @@
+//! The API of the service: the host's own endpoints, and the steps of a request.
+//!
+//! This crate decides the order in which the rules of the crates below apply. It does not depend on
+//! hyper, SQL or the types of wasmtime.
+//!
+//! Its modules are ordered in the following line: a module imports only from modules to its left.
+//! `tests/tidy` reads the line from this file and checks the imports.
+//!
+//! ```text
+//! endpoints → pipeline → service
+//! ```
+//!
+//! - **endpoints** contains the host's own endpoints, a file each; **pipeline** orders the steps of
+//!   a request; **service** is the interface for the server.
+//!
+//! Start reading at `pipeline.rs`: the life of a request as a single function.
+
+mod endpoints;
+mod pipeline;
+mod service;
+
+pub use crate::service::{BodyAdmission, Service};

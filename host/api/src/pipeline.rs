@@ -1,0 +1,362 @@
+//! THE LIFE OF A REQUEST.
+//!
+//! [`handle`] and [`attempt`] list all steps in order; each step is a call that returns here. After
+//! a conflict the request is attempted again in turn, unless something outside may have been
+//! changed. A failed request also gets a response and leaves nothing half-done.
+
+mod admission;
+mod answer;
+mod audit_trail;
+mod component_call;
+mod destination;
+mod field_rights;
+mod host_endpoint;
+mod login_lockout;
+mod mount_listing;
+mod operation;
+mod permitted_request;
+mod policy_check;
+mod raw;
+mod wrapping;
+
+pub(crate) use raw::{handle_raw, identify_raw};
+
+use crate::endpoints::{self, FoundEndpoint, HostTable, PublicEndpoint, PublicRequest};
+use audit_trail::{AuditTrail, TrailSubject};
+use bulkhead_access::identity::EntityContext;
+use bulkhead_access::policies::acl::Acl;
+use bulkhead_access::tokens::Caller;
+use bulkhead_core::lifecycle::CallAttempts;
+use bulkhead_core::permit::Permit;
+use bulkhead_core::{CallerRights, Core};
+use bulkhead_sandbox::SideEffect;
+use bulkhead_store::{QueueTicket, Unit};
+use bulkhead_wire::description::{Route, Verb};
+use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::fields;
+use bulkhead_wire::request::Request;
+use bulkhead_wire::response::Response;
+use destination::{Destination, ServingCode};
+use field_rights::FieldRequest;
+use operation::{creates, operation};
+use permitted_request::PermittedRequest;
+use serde_json::{Map, Value};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Serves one request. `found` is the result of the look-up in the host's `table`.
+pub(crate) async fn handle(
+    core: &Arc<Core>,
+    table: &HostTable,
+    request: &Request,
+    found: Result<Option<FoundEndpoint<'_>>, Failure>,
+) -> Response {
+    // 1. The caller is authenticated once, however often the request is attempted, and before its
+    //    unit of work begins: a token that is renewed meanwhile is not a conflict of the request.
+    //    The commit of a request that writes checks the token again. An endpoint that needs no
+    //    token takes no use of the token.
+    let (token, remote) = (request.token.as_ref(), request.remote);
+    let caller = match needs_no_token(&found) {
+        true => core.tokens.identify(token, remote).await,
+        false => core.tokens.authenticate(token, remote).await,
+    };
+
+    // Nothing of a request over a rate limit is looked at, and it is recorded only if an operator
+    // wants that.
+    let is_stranger = caller.as_ref().is_err_and(is_stranger);
+    let over_the_rate = match admission::admit(core, (&request.path, remote), is_stranger).await {
+        Ok(recorded) => recorded,
+        Err(unrecorded) => return Response::failed(&unrecorded),
+    };
+
+    let entity = caller.as_ref().map_or("", |caller| &caller.record.entity_id);
+    let _in_flight = core.requests.enter(request, &request.path, core.store.now(), entity);
+
+    // 2. The request finds its endpoint or mount, and enters the mount. The caller is not told
+    //    whether the destination exists before policy allows the path (decision P11).
+    let entered = destination::enter(core, request, found).await;
+    let renamed = endpoints::canonical(request);
+    let request = renamed.as_ref().unwrap_or(request);
+
+    // 3. to 6. Served requests and refused requests leave the same audit trail.
+    let (destination, authenticated) = (entered.as_ref().map(|(found, _)| found), caller.as_ref());
+    let mut trail = AuditTrail::begin(TrailSubject {
+        core,
+        table,
+        request,
+        destination: destination.ok(),
+        caller: authenticated.ok(),
+        hidden_segments: &[],
+    });
+    let served = match over_the_rate.as_ref().or(request.refusal.as_ref()) {
+        Some(refusal) => Err(refusal.clone()),
+        None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
+    };
+
+    // 7. The response, wrapped if the request asks for that, unless it cannot be recorded. A token
+    //    without uses left ends with its last request.
+    let served = wrapping::wrap_if_asked(core, request, &trail, served).await;
+    let response = trail.leave(served).await;
+    if let Ok(caller) = &caller {
+        core.tokens.finish_request(caller).await;
+    }
+    response
+}
+
+/// Serves a request as the endpoint demands: without a token, or if the caller's policies allow the
+/// request.
+async fn dispatch(
+    core: &Arc<Core>,
+    table: &HostTable,
+    request: &Request,
+    (destination, authenticated): (Result<&Destination<'_>, &Failure>, Result<&Caller, &Failure>),
+    trail: &mut AuditTrail<'_>,
+) -> Result<Response, Failure> {
+    let is_open_row = destination.is_ok_and(Destination::is_open_row);
+    let public = destination.ok().and_then(Destination::public);
+    match (public, authenticated) {
+        // The body was not read, so that the request is incomplete.
+        (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
+        (Some(endpoint), Ok(caller)) => {
+            Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
+        }
+        // The endpoint needs no token: an invalid token counts as none.
+        (Some(endpoint), Err(refused)) if is_stranger(refused) => {
+            Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
+        }
+        (None, known) if is_open_row => {
+            Box::pin(serve_open_row(core, request, destination, known, trail)).await
+        }
+        (None, Ok(caller)) => {
+            Box::pin(wrapping::assert_room(core, request, caller)).await?;
+            attempt_with_retries(core, request, destination, Some(caller), trail).await
+        }
+        (_, Err(failure)) => Err(match destination {
+            // The path is known to everybody, and only the method is wrong.
+            Err(unknown) if is_wrong_method(unknown) && table.is_open(&request.path) => {
+                unknown.clone()
+            }
+            _ => refuse_token(request, failure),
+        }),
+    }
+}
+
+/// Reports whether a path is known and does not answer the method of the request.
+fn is_wrong_method(unknown: &Failure) -> bool {
+    unknown.kind == FailureKind::UnsupportedOperation
+}
+
+fn needs_no_token(found: &Result<Option<FoundEndpoint<'_>>, Failure>) -> bool {
+    matches!(found, Ok(Some(found)) if found.endpoint.route.unauthenticated)
+}
+
+/// Returns the failure for a caller without a valid token. A wrapping token in place of the
+/// caller's token is refused as a wrapping token.
+fn refuse_token(request: &Request, failure: &Failure) -> Failure {
+    let is_sent = request.token.as_ref().is_some_and(|token| !token.expose().is_empty());
+    let names_another = request.is_unread || request.fields.contains_key("token");
+    if is_stranger(failure)
+        && endpoints::is_opened_by_caller(&request.path)
+        && is_sent
+        && !names_another
+    {
+        return endpoints::not_wrapping();
+    }
+    failure.clone()
+}
+
+/// Reports whether a failed authentication means a caller without a valid token.
+fn is_stranger(refused: &Failure) -> bool {
+    refused.kind == FailureKind::PermissionDenied
+}
+
+/// The error for a request whose body was not read, because the token or the service became valid
+/// only after the head had arrived.
+fn came_too_early() -> Failure {
+    Failure::new(
+        FailureKind::Unavailable,
+        "the service was opened during this request; send it again",
+    )
+}
+
+/// Serves an endpoint that needs no token.
+async fn serve_public(
+    core: &Arc<Core>,
+    table: &HostTable,
+    request: &Request,
+    endpoint: PublicEndpoint<'_>,
+    caller: Option<&Caller>,
+    trail: &mut AuditTrail<'_>,
+) -> Result<Response, Failure> {
+    if caller.is_none() {
+        endpoints::refuse_wrapping(request)?;
+    }
+    let fields = endpoints::read_public_fields(endpoint, request)?;
+    trail.enter(operation(request.verb, false)).await?;
+    let asked = PublicRequest { endpoint, request, fields: &fields };
+    endpoints::serve_without_a_token(core, table, asked, caller).await
+}
+
+/// Serves a route of a mount that needs no token, and ignores a token in the request. A caller
+/// without a valid token gets the rate-limit budget back if the request succeeds.
+async fn serve_open_row(
+    core: &Arc<Core>,
+    request: &Request,
+    destination: Result<&Destination<'_>, &Failure>,
+    known: Result<&Caller, &Failure>,
+    trail: &mut AuditTrail<'_>,
+) -> Result<Response, Failure> {
+    if request.is_unread {
+        return Err(came_too_early());
+    }
+    let served = attempt_with_retries(core, request, destination, None, trail).await;
+    if served.is_ok() && known.is_err_and(is_stranger) {
+        admission::give_back(core, request.remote);
+    }
+    served
+}
+
+/// Returns the caller's rights and the entity of its token. A route that needs no token is not
+/// checked against policies.
+async fn rights_of(
+    core: &Core,
+    caller: Option<&Caller>,
+) -> Result<(Option<Arc<Acl>>, EntityContext), Failure> {
+    let Some(caller) = caller else { return Ok((None, EntityContext::default())) };
+    let CallerRights { acl, standing } = core.rights_of(&caller.record).await?;
+    Ok((Some(acl), standing))
+}
+
+/// Attempts a request, and attempts it again after a conflict as long as nothing outside was
+/// changed.
+async fn attempt_with_retries(
+    core: &Arc<Core>,
+    request: &Request,
+    destination: Result<&Destination<'_>, &Failure>,
+    caller: Option<&Caller>,
+    trail: &mut AuditTrail<'_>,
+) -> Result<Response, Failure> {
+    let began = Instant::now();
+    let mut attempts =
+        CallAttempts::for_caller(core, began + core.process.settings.request_timeout);
+    let mut is_first = true;
+    loop {
+        let mut effect = SideEffect::Pure;
+        let (trail, turn) = (&mut *trail, attempts.begin_attempt());
+        let mut progress = AttemptProgress { trail, effect: &mut effect, is_first, began, turn };
+        let served = attempt(core, request, destination, caller, &mut progress).await;
+        if effect >= SideEffect::Effect || !attempts.continue_after(&served).await {
+            return served;
+        }
+        is_first = false;
+    }
+}
+
+/// The state that an attempt reports to the retry loop.
+struct AttemptProgress<'a, 'b> {
+    trail: &'a mut AuditTrail<'b>,
+    /// The effect of the attempt outside of the store.
+    effect: &'a mut SideEffect,
+    is_first: bool,
+    /// Time when the first attempt began.
+    began: Instant,
+    turn: &'a QueueTicket,
+}
+
+/// Makes an attempt; the numbers of the groups are from `docs/architecture.md` §3.
+async fn attempt(
+    core: &Arc<Core>,
+    request: &Request,
+    destination: Result<&Destination<'_>, &Failure>,
+    caller: Option<&Caller>,
+    progress: &mut AttemptProgress<'_, '_>,
+) -> Result<Response, Failure> {
+    let (acl, standing) = rights_of(core, caller).await?;
+    progress.trail.record_entity_policies(&standing);
+
+    // 3. Fields get their canonical names. A write is a create or an update, depending on whether
+    //    its object exists.
+    let destination = destination.map_err(|unknown| match &acl {
+        Some(acl) => policy_check::refuse_unknown(acl, request, unknown.clone()),
+        None => unknown.clone(),
+    })?;
+    let mut unit = destination.begin_unit(core).with_ticket(progress.turn);
+    let route = destination.known_route()?;
+    let mut folded = fields::fold_names(route, &request.fields, &destination.captures);
+    let creates = creates(&mut unit, destination, route, caller).await;
+    if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
+        folded.drop_blank(route, *creates);
+    }
+
+    // 4. Policy, which yields the permit. Errors in the request are reported only after the policy
+    //    check.
+    let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
+    let asked = route.asked_as.unwrap_or(asked);
+    let known = folded.as_ref().ok();
+    let permit = match &acl {
+        Some(acl) => policy_check::permit(acl, request, destination, known, asked).await?,
+        None => Permit::without_token(route)?,
+    };
+    progress.trail.permit(&permit);
+    let (mut folded, creates) = (folded?, creates?);
+    endpoints::check_body(route, request)?;
+    let values = &folded.values;
+    let fields = FieldRequest { core, request, destination, caller, values, creates };
+    fields.check(&mut unit, &permit).await?;
+    apply_defaults(route, request, &mut folded.values, creates)?;
+
+    // 5. The request is recorded, or ends here.
+    progress.trail.enter(operation(request.verb, creates)).await?;
+
+    // 6. The endpoint itself, then one commit, then the answer.
+    let permitted = PermittedRequest {
+        core,
+        request,
+        destination,
+        route,
+        caller,
+        standing,
+        permit,
+        folded,
+        creates,
+        is_first: progress.is_first,
+        began: progress.began,
+    };
+    serve(permitted, unit, progress.effect).await
+}
+
+/// Completes the fields of a request, which a PATCH leaves as they are.
+///
+/// # Errors
+/// 400 for a missing field or for fields that exclude each other.
+fn apply_defaults(
+    route: &Route,
+    request: &Request,
+    values: &mut Map<String, Value>,
+    creates: bool,
+) -> Result<(), Failure> {
+    if request.verb == Verb::Patch {
+        return Ok(());
+    }
+    fields::apply_defaults(route, values, creates || route.existence.is_none())
+}
+
+/// Serves a permitted request at the destination. Boxed: a request's future is moved several times,
+/// and would otherwise be as large as the largest endpoint.
+fn serve<'a>(
+    permitted: PermittedRequest<'a>,
+    unit: Unit,
+    effect: &'a mut SideEffect,
+) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>> {
+    let destination = permitted.destination;
+    match &destination.place {
+        ServingCode::Host(endpoint) => Box::pin(permitted.serve_by_host(endpoint, unit, effect)),
+        ServingCode::Mount(_, mount) if permitted.route.list.is_some() => {
+            Box::pin(permitted.list_names(mount))
+        }
+        ServingCode::Mount(_, mount) => Box::pin(permitted.call_component(mount, unit, effect)),
+        // A plain HTTP request has no route, and `known_route` has failed before.
+        ServingCode::Raw(_) => Box::pin(async { Err(Failure::internal("plain HTTP has no row")) }),
+    }
+}

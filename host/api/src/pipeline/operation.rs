@@ -1,0 +1,57 @@
+//! The operation of a request: the word that policies allow and audit lines show; and the object
+//! whose presence decides.
+
+use super::destination::{Destination, ServingCode};
+use crate::endpoints::CUBBYHOLE_EXISTENCE;
+use bulkhead_access::tokens::Caller;
+use bulkhead_core::cubbyhole;
+use bulkhead_store::{Address, Space, Unit};
+use bulkhead_wire::description::{Operation, Route, Verb};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::route;
+
+/// Returns the operation of a verb; a write `creates` or updates.
+pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
+    match verb {
+        Verb::Read => Operation::Read,
+        Verb::Write if creates => Operation::Create,
+        Verb::Write => Operation::Update,
+        Verb::Patch => Operation::Patch,
+        Verb::Delete => Operation::Delete,
+        Verb::List => Operation::List,
+    }
+}
+
+/// Returns whether a write creates an object. Read in the unit, so that the commit checks it again.
+pub(super) async fn creates(
+    unit: &mut Unit,
+    destination: &Destination<'_>,
+    route: &Route,
+    caller: Option<&Caller>,
+) -> Result<bool, Failure> {
+    match object_address(destination, route, caller) {
+        Some(address) => Ok(unit.get(&address).await?.is_none()),
+        None => Ok(false),
+    }
+}
+
+/// Returns the address of the object that a write to the route creates or updates; `None` if the
+/// route does not tell the two apart.
+pub(super) fn object_address(
+    destination: &Destination<'_>,
+    route: &Route,
+    caller: Option<&Caller>,
+) -> Option<Address> {
+    let pattern = route.existence.as_ref()?;
+    let key = route::fill_pattern(pattern, &destination.captures);
+    match &destination.place {
+        ServingCode::Host(_) if pattern == CUBBYHOLE_EXISTENCE => {
+            let (_, path) = destination.captures.first()?;
+            Some(cubbyhole::address(&caller?.hash, path))
+        }
+        ServingCode::Host(_) => Some(Address::new(Space::Core, key)),
+        ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
+            Some(Address::new(Space::Data, format!("{}/{key}", mount.record.uuid)))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Checks a request against the caller's policies.
+//!
+//! This file prevents callers from learning which paths and objects exist: faults of a request are
+//! told only to callers whose policies allow the request.
+
+use super::destination::Destination;
+use super::operation::operation;
+use crate::endpoints;
+use bulkhead_access::policies::acl::{AccessRequest, Acl};
+use bulkhead_core::permit::Permit;
+use bulkhead_wire::description::{Operation, Verb};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::fields::FoldedFields;
+use bulkhead_wire::request::Request;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Maximum body length, in bytes, for comparing parameters in place. Longer bodies are compared on
+/// a blocking thread, so that no other request waits.
+const COMPARED_IN_PLACE_BYTES: u64 = 16 << 10;
+
+/// Checks whether the policies allow the request as `operation`. Policies see the raw fields only
+/// if the fields do not fold, which is not told to a caller without permission. If the route does
+/// not take the body, its parameters are not checked: the request is refused for its body if the
+/// caller may call.
+///
+/// # Errors
+/// 403.
+pub(super) async fn permit(
+    acl: &Arc<Acl>,
+    request: &Request,
+    destination: &Destination<'_>,
+    folded: Option<&FoldedFields>,
+    operation: Operation,
+) -> Result<Permit, Failure> {
+    let route = destination.known_route()?;
+    let none = Map::new();
+    let act = AccessRequest {
+        path: &request.path,
+        operation,
+        sudo: route.sudo,
+        wrap_ttl: request.wrap_ttl,
+        fields: &none,
+        schema: &route.fields,
+    };
+    if !acl.speaks_of_parameters(&act) || endpoints::check_body(route, request).is_err() {
+        return Permit::ask_apart_from_parameters(acl, &act);
+    }
+    let captures = if route.verbatim { &[][..] } else { &*destination.captures };
+    let sent = sent_fields(captures, folded, &request.fields);
+    if request.body_bytes <= COMPARED_IN_PLACE_BYTES {
+        return Permit::ask(acl, &AccessRequest { fields: &sent, ..act });
+    }
+    let (acl, path, sudo) = (Arc::clone(acl), request.path.clone(), route.sudo);
+    let wrap_ttl = request.wrap_ttl;
+    let schema = route.fields.clone();
+    let comparing = tokio::task::spawn_blocking(move || {
+        let question = AccessRequest {
+            path: &path,
+            operation,
+            sudo,
+            wrap_ttl,
+            fields: &sent,
+            schema: &schema,
+        };
+        Permit::ask(&acl, &question)
+    });
+    comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
+}
+
+/// Returns the parameters that the caller sent, including unknown parameters but without the
+/// captures: policies already see those in the path.
+fn sent_fields(
+    captures: &[(String, String)],
+    folded: Option<&FoldedFields>,
+    raw: &Map<String, Value>,
+) -> Map<String, Value> {
+    let captured = |name: &String| captures.iter().any(|(capture, _)| capture == name);
+    let values = folded.map_or(raw, |folded| &folded.values);
+    let unknown = folded
+        .into_iter()
+        .flat_map(|folded| &folded.unknown)
+        .filter_map(|name| raw.get_key_value(name));
+    let sent = values.iter().filter(|(name, _)| !captured(name)).chain(unknown);
+    sent.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Tells that the path does not exist only to callers whose policies would have allowed the
+/// request.
+pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> Failure {
+    let ask = |operation| {
+        let question = AccessRequest {
+            path: &request.path,
+            operation,
+            sudo: false,
+            wrap_ttl: request.wrap_ttl,
+            fields: &request.fields,
+            schema: &[],
+        };
+        // A long body is not worth comparing for a path that does not exist.
+        if request.body_bytes > COMPARED_IN_PLACE_BYTES {
+            return Permit::ask_apart_from_parameters(acl, &question);
+        }
+        Permit::ask(acl, &question)
+    };
+    let asked = ask(operation(request.verb, false));
+    let asked =
+        if request.verb == Verb::Write { asked.or_else(|_| ask(Operation::Create)) } else { asked };
+    asked.err().unwrap_or(unknown)
+}

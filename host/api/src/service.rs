@@ -1,0 +1,327 @@
+//! The service over a data directory, sealed or open.
+//!
+//! A sealed service answers only requests for its state, for initialisation and for unsealing,
+//! because the keys are not in memory. Sealing drops every key, session and claim, with the last
+//! running request. The next unsealing waits for the end of such a request and undoes any change
+//! that the request could not store.
+
+use crate::endpoints::{self, EndpointHandler, HostTable};
+use crate::pipeline;
+use bulkhead_access::sealing::sealed_failure;
+use bulkhead_core::audit;
+use bulkhead_core::process::ProcessState;
+use bulkhead_core::seal::ServiceSeal;
+use bulkhead_core::settings::ServiceSettings;
+use bulkhead_core::tables::RouteTables;
+use bulkhead_sandbox::{CallerPresence, SandboxRuntime};
+use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
+use bulkhead_wire::description::{RawAccess, Route, Verb};
+use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::name::MountPath;
+use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
+use bulkhead_wire::request::{Request, RequestHead};
+use bulkhead_wire::response::Response;
+use bulkhead_wire::secret::Secret;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The part of a request's body to read. The request's head decides, before anything from an
+/// unknown client is parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BodyAdmission {
+    /// The whole body: the sender's token is valid.
+    Whole,
+    /// Members of these names, and few bytes: the endpoint needs no token.
+    Fields(Vec<String>),
+    /// Nothing: the endpoint needs a token and the sender has no valid token.
+    Nothing,
+    /// Nothing, not even to discard: the sender has no valid token and exceeded the rate limit.
+    /// Holds the failure that answers the request.
+    Refused(Box<Failure>),
+}
+
+impl BodyAdmission {
+    /// Returns the admission of a row that needs no token.
+    fn fields_of(route: &Route) -> Self {
+        let fields = route.fields.iter();
+        let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
+        Self::Fields(names.cloned().collect())
+    }
+}
+
+/// Default limit for a body of plain HTTP, in bytes.
+const RAW_BODY: u64 = 1 << 20;
+
+fn stopping_failure() -> Failure {
+    Failure::new(FailureKind::Unavailable, "the server stops; ask again")
+}
+
+fn body_limit(access: &RawAccess) -> u64 {
+    if access.body_limit == 0 { RAW_BODY } else { access.body_limit }
+}
+
+/// The running service.
+pub struct Service {
+    /// The endpoints of the host.
+    table: HostTable,
+    seal: ServiceSeal,
+    directory: Arc<DataDirectory>,
+}
+
+impl Service {
+    /// Locks the data directory, and serves sealed until [`Service::handle`] or
+    /// [`Service::open_dev`] opens the directory.
+    ///
+    /// # Errors
+    /// The reason that keeps the service from starting, in words for the operator: a directory in
+    /// use or with a foreign database, an audit device that cannot be opened.
+    pub async fn start(settings: ServiceSettings) -> Result<Arc<Self>, Failure> {
+        let directory = DataDirectory::hold(StoreOptions::at(&settings.directory)).await?;
+        audit::check(&settings.audit).await?;
+        let runtime = SandboxRuntime::new().map_err(Failure::internal)?;
+        let table = endpoints::table().map_err(Failure::internal)?;
+        let process = Arc::new(ProcessState::new(settings, runtime, &directory));
+        let seal = ServiceSeal::new(process, Arc::clone(&directory));
+        Ok(Arc::new(Self { table, seal, directory }))
+    }
+
+    /// Returns whether a server, in this process or another, runs with the data directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn is_running_with(directory: &Path) -> Result<bool, Failure> {
+        Ok(DataDirectory::is_held(directory)?)
+    }
+
+    /// Returns true if the data directory is initialised.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub async fn is_initialised(&self) -> Result<bool, Failure> {
+        self.seal.is_initialised().await
+    }
+
+    /// Returns the file with the key of a dev seal, if the data directory has such a file. The
+    /// directory alone is then enough to unseal.
+    pub fn dev_key_file(&self) -> Option<PathBuf> {
+        bulkhead_store::dev_key_file(&self.directory)
+    }
+
+    /// Unseals the directory with the dev key beside the data, and initialises an empty directory
+    /// before. Then provisions dev mode: `root_token`, and every plugin at its default path.
+    ///
+    /// # Errors
+    /// The reason for which the service stays sealed, in words for the operator.
+    pub async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
+        self.seal.open_dev(root_token).await
+    }
+
+    /// Returns the only share of the dev seal, in base64.
+    ///
+    /// # Errors
+    /// If the directory has no dev seal.
+    pub async fn dev_unseal_key(&self) -> Result<Secret, Failure> {
+        let key = bulkhead_store::dev_key(&self.directory)?;
+        Ok(Secret::new(key.share().base64().as_str()))
+    }
+
+    /// Returns the tables of all served rows, or `None` while sealed, when the plugins are not
+    /// loaded.
+    #[must_use]
+    pub fn tables(&self) -> Option<RouteTables> {
+        self.seal.core().map(|core| RouteTables::of(self.table.rows(), &core.catalog))
+    }
+
+    /// Decides how much of a request's body is read. Takes no use of the token.
+    pub async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
+        match self.admission_of(head).await {
+            BodyAdmission::Whole => BodyAdmission::Whole,
+            of_a_stranger => match self.seal.check_stranger(head.remote).await {
+                Ok(()) => of_a_stranger,
+                Err(refused) => BodyAdmission::Refused(Box::new(refused)),
+            },
+        }
+    }
+
+    /// Returns whether a request has a valid token. Takes no use of the token.
+    pub async fn has_token(&self, head: &RequestHead<'_>) -> bool {
+        let Some((core, _in_flight)) = self.seal.enter().await else { return false };
+        // If the look-up fails, the request itself looks again and reports the failure.
+        core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)
+    }
+
+    async fn admission_of(&self, head: &RequestHead<'_>) -> BodyAdmission {
+        let found = self.table.find(head.verb, head.path);
+        if let Ok(Some(found)) = &found
+            && found.endpoint.route.unauthenticated
+        {
+            return BodyAdmission::fields_of(&found.endpoint.route);
+        }
+        let Some((core, _in_flight)) = self.seal.enter().await else {
+            return BodyAdmission::Nothing;
+        };
+        if matches!(found, Ok(None))
+            && let Some(row) = core.mounts.open_row(head.verb, head.path)
+        {
+            return BodyAdmission::fields_of(&row);
+        }
+        // If the look-up fails, the request itself looks again and reports the failure.
+        match core.tokens.is_held(head.token, head.remote).await {
+            Ok(true) => BodyAdmission::Whole,
+            // The fields tell whether the token was sent to be opened.
+            Ok(false) | Err(_) if endpoints::is_opened_by_caller(head.path) => match &found {
+                Ok(Some(found)) => BodyAdmission::fields_of(&found.endpoint.route),
+                _ => BodyAdmission::Nothing,
+            },
+            Ok(false) | Err(_) => BodyAdmission::Nothing,
+        }
+    }
+
+    /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
+    /// is true for a header whose value is hashed.
+    #[must_use]
+    pub fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
+        self.seal.core().map(|core| core.audit.request_headers()).unwrap_or_default()
+    }
+
+    /// Serves one request. Never fails: each failure is a response.
+    pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
+        let response = self.answer(&request).await;
+        failpoint::reach_only("answer.leaves");
+        response
+    }
+
+    async fn answer(self: &Arc<Self>, request: &Request) -> Response {
+        let found = self.table.find(request.verb, &request.path);
+        if let Ok(Some(found)) = &found
+            && let EndpointHandler::WhileSealed(handler) = &found.endpoint.answers
+        {
+            let route = &found.endpoint.route;
+            // Reads cost nothing and are not audited, and load balancers send them: no rate limit.
+            if request.verb == Verb::Write
+                && let Err(refused) = self.seal.admit_stranger(request.remote).await
+            {
+                return Response::failed(&refused);
+            }
+            if let Some(refusal) = &request.refusal {
+                return Response::failed(refusal);
+            }
+            let answered = endpoints::serve_while_sealed(&self.seal, route, handler, request);
+            let answered = Box::pin(answered).await;
+            return answered.unwrap_or_else(|failure| Response::failed(&failure));
+        }
+        let Some((core, in_flight)) = self.seal.enter().await else {
+            // A sealed service has already done the only act that no audit device records.
+            let seals = matches!(&found, Ok(Some(found)) if found.endpoint.goes_unrecorded());
+            return if seals {
+                Response::no_content()
+            } else {
+                Response::failed(&sealed_failure())
+            };
+        };
+        let response = pipeline::handle(&core, &self.table, request, found).await;
+        drop(in_flight);
+        if core.seal_is_asked() {
+            Box::pin(self.seal.close_if(|open| Arc::ptr_eq(open, &core))).await;
+        }
+        response
+    }
+
+    /// Returns the place of a request by its URL, if the mount's component answers plain HTTP.
+    /// `path` is the undecoded part behind `/v1/`. A row of the component's table takes precedence,
+    /// see [`Service::is_row`].
+    #[must_use]
+    pub fn raw_place(&self, path: &str) -> Option<RawBasePath> {
+        let core = self.seal.core()?;
+        let (mount, _) = core.mounts.route(path.trim_end_matches('/'))?;
+        let at = mount.record.path.as_str();
+        path.strip_prefix(at)?;
+        let access = mount.plugin.engine.description().raw.as_ref()?;
+        let base = format!("/v1/{at}");
+        Some(RawBasePath { mount: mount.record.path.clone(), base, body_limit: body_limit(access) })
+    }
+
+    /// Returns whether a row of a component's table answers on the canonical `path`, for any verb.
+    #[must_use]
+    pub fn is_row(&self, path: &str) -> bool {
+        let Some(core) = self.seal.core() else { return false };
+        core.mounts.route(path).is_some_and(|(mount, below)| mount.table.has_path(below))
+    }
+
+    /// Returns the place of all requests to a separate listener of the mount.
+    #[must_use]
+    pub fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
+        let mounted = self.seal.core().and_then(|core| core.mounts.at(mount));
+        let access = mounted.and_then(|mount| mount.plugin.engine.description().raw.clone());
+        let body_limit = body_limit(&access.unwrap_or_default());
+        RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit }
+    }
+
+    /// Serves one request of plain HTTP. Never fails: each failure is a response. If the future is
+    /// dropped, a request that waits for a change gives up its place, and a run that has changed
+    /// nothing ends.
+    pub async fn handle_raw(self: &Arc<Self>, request: RawRequest) -> RawResponse {
+        let Some((core, in_flight)) = self.seal.enter().await else {
+            return RawResponse::failed(&sealed_failure());
+        };
+        // Dropped with this future.
+        let (_caller, presence) = CallerPresence::begin();
+        let service = Arc::clone(self);
+        let served = tokio::spawn(async move {
+            pipeline::handle_raw(core, &service.table, request, in_flight, presence).await
+        });
+        let panicked = |_| RawResponse::failed(&Failure::internal("internal error"));
+        let response = served.await.unwrap_or_else(panicked);
+        failpoint::reach_only("answer.leaves");
+        response
+    }
+
+    /// Checks that the client of a plain HTTP request is within the rate limit for strangers,
+    /// before the request's body is received. Counts nothing.
+    ///
+    /// # Errors
+    /// 429 over the rate limit, after a delay.
+    pub async fn check_raw(&self, remote: IpAddr) -> Result<(), Failure> {
+        self.seal.check_stranger(remote).await
+    }
+
+    /// Returns whether the component knows the caller of a plain HTTP request, by the request's
+    /// head: `request` has no body yet. If the future is dropped, the run ends.
+    ///
+    /// # Errors
+    /// 429 over the rate limit for strangers; 503 while sealed; failures of the component.
+    pub async fn identify_raw(&self, request: RawRequest) -> Result<bool, Failure> {
+        let (core, in_flight) = self.seal.enter().await.ok_or_else(sealed_failure)?;
+        // Dropped with this future.
+        let (_caller, presence) = CallerPresence::begin();
+        let identified = tokio::spawn(async move {
+            let is_known = pipeline::identify_raw(core, request, presence).await;
+            drop(in_flight);
+            is_known
+        });
+        identified.await.unwrap_or_else(|_| Err(Failure::internal("internal error")))
+    }
+
+    /// Answers every request that waits for a change, refuses further waiting, and ends the
+    /// migrations of mounts: for the end of the process.
+    pub fn end_waiting(&self) {
+        self.seal.end_waiting(&stopping_failure());
+    }
+
+    /// Opens the audit files again at the paths of the devices, after log rotation: for SIGHUP. If
+    /// a file cannot be opened, logs the failure and keeps the old file. Does nothing while sealed,
+    /// because unsealing opens the files.
+    pub async fn reopen_audit(&self) {
+        if let Some(core) = self.seal.core() {
+            core.audit.reopen().await;
+        }
+    }
+
+    /// Seals the service: for the end of the process, and for `sys/seal`. New requests are refused
+    /// at once; requests in flight get a few seconds to end.
+    pub async fn stop(&self) {
+        self.seal.close_if(|_| true).await;
+    }
+}

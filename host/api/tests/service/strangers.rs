@@ -1,0 +1,237 @@
+//! Callers without a token: what of their requests is looked at, and how often they are answered.
+
+use crate::bed::{Bed, request};
+use bulkhead_api::BodyAdmission;
+use bulkhead_core::audit::{AuditSettings, DeviceSettings};
+use bulkhead_wire::description::Verb;
+use bulkhead_wire::request::RequestHead;
+use bulkhead_wire::secret::Secret;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+impl Bed {
+    async fn admitted(&self, token: &str, path: &str) -> BodyAdmission {
+        let (token, remote) = (Secret::new(token), "127.0.0.1".parse().unwrap());
+        let head = RequestHead { verb: Verb::Write, path, token: Some(&token), remote };
+        self.service.admit_body(&head).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_head_decides_admitted_body_fields() {
+    let bed = Bed::new("admitted").await;
+    let bound = json!({ "policies": "default", "ttl": "1h" });
+    bed.write("auth/token/roles/bound", json!({ "token_bound_cidrs": "192.0.2.0/24" })).await;
+    let (status, made) = bed.write("auth/token/create/bound", bound).await;
+    assert_eq!(status, 200, "{made}");
+    let elsewhere = made["auth"]["client_token"].as_str().unwrap();
+    for path in ["probe/count/x", "sys/seal", "nowhere"] {
+        assert_eq!(bed.admitted("root", path).await, BodyAdmission::Whole);
+        for token in ["", "wrong", "bhs.none-of-ours", elsewhere] {
+            assert_eq!(bed.admitted(token, path).await, BodyAdmission::Nothing, "{path}");
+        }
+    }
+    for token in ["", "root"] {
+        let names = ["key", "reset", "migrate"].map(str::to_owned).to_vec();
+        assert_eq!(bed.admitted(token, "sys/unseal").await, BodyAdmission::Fields(names));
+        let names = ["generic_mount_paths", "mount"].map(str::to_owned).to_vec();
+        let specs = bed.admitted(token, "sys/internal/specs/openapi").await;
+        assert_eq!(specs, BodyAdmission::Fields(names));
+    }
+    bed.service.stop().await;
+    assert_eq!(bed.admitted("root", "probe/count/x").await, BodyAdmission::Nothing);
+    assert_ne!(bed.admitted("", "sys/unseal").await, BodyAdmission::Nothing);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn to_look_at_a_token_takes_none_of_its_uses() {
+    let bed = Bed::new("looked").await;
+    let asked = json!({ "policies": "default", "num_uses": 1 });
+    let (_, made) = bed.write("auth/token/create", asked).await;
+    let token = made["auth"]["client_token"].as_str().unwrap();
+    for _ in 0..3 {
+        assert_eq!(bed.admitted(token, "auth/token/renew-self").await, BodyAdmission::Whole);
+    }
+    assert_eq!(bed.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await.0, 200);
+    assert_eq!(bed.admitted(token, "auth/token/renew-self").await, BodyAdmission::Nothing);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_a_discarded_body_is_refused_for_any_sender() {
+    let bed = Bed::new("unread").await;
+    for (token, path, status) in [
+        ("root", "probe/count/unread", 503),
+        ("root", "sys/internal/specs/openapi", 503),
+        ("", "probe/count/unread", 403),
+    ] {
+        let mut asked = request(token, Verb::Write, path, json!({}));
+        asked.is_unread = true;
+        assert_eq!(bed.service.handle(asked).await.into_bytes().0, status, "{token} {path}");
+    }
+    assert_eq!(bed.read("probe/note/unread").await.0, 404, "the component was never called");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_of_the_api_follows_the_mounts_that_it_shows() {
+    let bed = Bed::new("described").await;
+    let path = "sys/internal/specs/openapi";
+    let paths = async |token: &str| {
+        let answer = bed.call_as(token, Verb::Read, path, json!({})).await.1;
+        answer["paths"].as_object().unwrap().keys().cloned().collect::<Vec<String>>()
+    };
+    let (before, generic) = (paths("root").await, paths("").await);
+    assert_eq!(paths("root").await, before);
+    assert_eq!(bed.write("sys/mounts/later", json!({ "type": "probe" })).await.0, 204);
+    let after = paths("root").await;
+    assert!(after.iter().any(|path| path.starts_with("/later/")) && after.len() > before.len());
+    assert_eq!(paths("").await, generic, "strangers see no mount");
+    bed.end().await;
+}
+
+/// Burst of answers for a client without a token.
+const BURST: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_that_hold_are_not() {
+    let directory = std::env::temp_dir().join(format!("bulkhead-core-rate-{}", std::process::id()));
+    let file = directory.join("audit.log");
+    let audit = AuditSettings {
+        devices: vec![DeviceSettings::new("main", file.clone())],
+        api_directory: None,
+    };
+    let bed = Bed::audited(directory, audit).await.unwrap();
+    let bed = Arc::new(bed);
+    let cases = [("bhs.none-of-ours", "probe/note/x"), ("", "sys/internal/ui/mounts")];
+    let mut asking = JoinSet::new();
+    for number in 0..3 * BURST {
+        let ((token, path), bed) = (cases[number % 2], Arc::clone(&bed));
+        asking.spawn(async move { bed.call_as(token, Verb::Read, path, json!({})).await.0 });
+    }
+    let limited = asking.join_all().await.into_iter().filter(|status| *status == 429).count();
+    assert!(limited > BURST, "{limited} of {} were refused", 3 * BURST);
+    let lines = std::fs::read_to_string(file).unwrap().lines().count();
+    assert_eq!(lines, 2 * (3 * BURST - limited), "refused requests leave no audit line");
+    bed.line("unauthenticated-requests-refused").await;
+    // Who asks on takes each answer that there is again.
+    let mut flood = JoinSet::new();
+    for _ in 0..200 {
+        let bed = Arc::clone(&bed);
+        flood.spawn(async move {
+            loop {
+                bed.call_as("", Verb::Read, "probe/note/x", json!({})).await;
+            }
+        });
+    }
+    for path in ["probe/note/x", "sys/unseal", "nowhere"] {
+        let refused = loop {
+            if let BodyAdmission::Refused(refused) = bed.admitted("", path).await {
+                break refused;
+            }
+        };
+        assert_eq!(
+            refused.retry_after,
+            Some(1_000),
+            "the request is refused before its body is read"
+        );
+    }
+    let unseal = async || bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": "x" })).await.0;
+    while unseal().await != 429 {}
+    assert_eq!(bed.admitted("root", "probe/note/x").await, BodyAdmission::Whole);
+    assert_eq!(bed.read("sys/mounts").await.0, 200, "a token that holds is served");
+    assert_eq!(bed.call_as("", Verb::Read, "sys/health", json!({})).await.0, 200);
+    let mut elsewhere = request("", Verb::Read, "probe/note/x", json!({}));
+    elsewhere.remote = "192.0.2.7".parse().unwrap();
+    assert_eq!(bed.service.handle(elsewhere).await.into_bytes().0, 403);
+    flood.shutdown().await;
+    Arc::into_inner(bed).unwrap().end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_unseals_are_logged_and_recorded_with_their_address_once_there_is_an_audit() {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-unseals-{}", std::process::id()));
+    let file = directory.join("audit.log");
+    let audit = AuditSettings {
+        devices: vec![DeviceSettings::new("main", file.clone())],
+        api_directory: None,
+    };
+    let bed = Bed::audited(directory, audit).await.unwrap();
+    bed.service.stop().await;
+    let share = "ab".repeat(32);
+    for (number, key) in ["hunter2", &share].into_iter().cycle().take(100).enumerate() {
+        let mut asked = request("", Verb::Write, "sys/unseal", json!({ "key": key }));
+        asked.remote = [192, 0, 2, u8::try_from(number).unwrap()].into();
+        assert_eq!(bed.service.handle(asked).await.into_bytes().0, 400);
+    }
+    let told = bed.line("unseal-refused").await;
+    assert!(told.contains("192.0.2.0") && !told.contains("hunter2"), "{told}");
+    bed.service.open_dev(&Secret::new("root")).await.unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    let unseals: Vec<&Value> =
+        lines.iter().filter(|line| line["request"]["path"] == "sys/unseal").collect();
+    assert_eq!(unseals.len(), 64);
+    assert_eq!(unseals[1]["request"]["remote_address"], "192.0.2.1");
+    assert!(unseals[1]["error"].as_str().unwrap().contains("do not open"), "{}", unseals[1]);
+    assert_eq!(unseals[63]["others_refused"], 36);
+    assert!(!text.contains(&share) && !text.contains("hunter2"));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bogus_share_does_not_keep_the_right_one_of_its_number_out() {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-bogus-{}", std::process::id()));
+    let bed = Bed::sealed(directory).await;
+    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
+    assert_eq!(status, 200, "{made}");
+    let share = |number: usize| made["keys"][number].as_str().unwrap().to_owned();
+    let give = async |key: &str| {
+        let (status, answer) =
+            bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
+        assert_eq!(status, 200, "{answer}");
+        (answer["progress"].as_u64(), answer["sealed"].as_bool())
+    };
+    let bogus = |number: usize, filler: &str| format!("{}{:02x}", filler.repeat(32), number + 1);
+    assert_eq!(give(&bogus(0, "ab")).await, (Some(1), Some(true)));
+    assert_eq!(give(&share(1)).await, (Some(2), Some(true)));
+    assert_eq!(
+        give(&share(0)).await,
+        (Some(2), Some(true)),
+        "the right share is kept besides the bogus share"
+    );
+    assert_eq!(give(&bogus(1, "cd")).await, (Some(2), Some(true)));
+    assert_eq!(give(&share(3)).await, (Some(0), Some(false)));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bogus_share_of_an_unused_number_does_not_let_the_right_ones_be_forgotten() {
+    let directory =
+        std::env::temp_dir().join(format!("bulkhead-core-unused-{}", std::process::id()));
+    let bed = Bed::sealed(directory).await;
+    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
+    assert_eq!(status, 200, "{made}");
+    let give = async |key: &str| {
+        let (status, answer) =
+            bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
+        (status, answer["progress"].as_u64(), answer["sealed"].as_bool())
+    };
+    let share = |number: usize| made["keys"][number].as_str().unwrap().to_owned();
+    let bogus = |filler: &str| format!("{}05", filler.repeat(32));
+    assert_eq!(give(&share(0)).await, (200, Some(1), Some(true)));
+    assert_eq!(give(&bogus("ab")).await, (200, Some(2), Some(true)));
+    assert_eq!(give(&share(1)).await.0, 400, "the attempt is over");
+    let (_, status) = bed.call_as("", Verb::Read, "sys/seal-status", json!({})).await;
+    assert_eq!((&status["progress"], &status["sealed"]), (&json!(0), &json!(true)), "{status}");
+    assert_eq!(give(&bogus("cd")).await, (200, Some(1), Some(true)));
+    assert_eq!(give(&share(2)).await, (200, Some(0), Some(false)));
+    bed.end().await;
+}
