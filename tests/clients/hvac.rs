@@ -36,49 +36,49 @@ fn call_with(server: &Bulkhead, part: &str, environment: &[(&str, &str)]) {
 }
 
 #[test]
-fn its_calls_about_tokens_are_answered_as_it_expects() {
+fn hvac_token_calls_are_answered_as_expected() {
     call("tokens");
 }
 
 #[test]
-fn its_calls_about_tokens_are_answered_over_tls_too() {
+fn hvac_token_calls_are_answered_over_tls() {
     let mut server = Bulkhead::prepared(binary(), Folder::new("hvac-tls")).over_tls();
     server.start_again();
     call_at(&server, "tokens");
 }
 
 #[test]
-fn its_calls_about_token_roles_are_answered_as_it_expects() {
+fn hvac_token_role_calls_are_answered_as_expected() {
     call("token_roles");
 }
 
 #[test]
-fn its_calls_about_policies_are_answered_as_it_expects() {
+fn client_policy_calls_are_answered_as_expected() {
     call("policies");
 }
 
 #[test]
-fn its_calls_about_secrets_of_version_1_are_answered_as_it_expects() {
+fn hvac_kv_v1_calls_are_answered_as_expected() {
     call("kv_version_1");
 }
 
 #[test]
-fn its_calls_about_secrets_of_version_2_are_answered_as_it_expects() {
+fn hvac_kv_v2_calls_are_answered_as_expected() {
     call("kv_version_2");
 }
 
 #[test]
-fn its_calls_about_mounts_are_answered_as_it_expects() {
+fn hvac_mount_calls_are_answered_as_expected() {
     call("mounts");
 }
 
 #[test]
-fn its_calls_about_auth_methods_are_answered_as_it_expects() {
+fn hvac_auth_method_calls_are_answered_as_expected() {
     call("auth_methods");
 }
 
 #[test]
-fn its_calls_about_gcp_are_answered_as_it_expects() {
+fn hvac_gcp_calls_are_answered_as_expected() {
     call("gcp");
 }
 
@@ -101,7 +101,7 @@ fn service_accounts_log_in_by_it() {
 
 /// A real Active Directory, with the engine mounted at the usual path.
 #[test]
-fn its_calls_about_active_directory_are_answered_as_it_expects() {
+fn hvac_active_directory_calls_are_answered_as_expected() {
     let branch = DirectoryServer::shared(DirectoryKind::Samba).branch();
     let accounts = ["svc1", "svc2"];
     branch.add_all(&accounts.map(|name| (name.to_owned(), "Qd7-Vm3-Wx5-Bn8")));
@@ -112,7 +112,7 @@ fn its_calls_about_active_directory_are_answered_as_it_expects() {
 }
 
 #[test]
-fn its_calls_about_azure_are_answered_as_it_expects() {
+fn hvac_azure_calls_are_answered_as_expected() {
     call("azure");
 }
 
@@ -128,7 +128,7 @@ fn machines_of_azure_log_in_by_it() {
 }
 
 #[test]
-fn accounts_and_instances_of_google_log_in_by_it() {
+fn google_accounts_and_instances_log_in_by_client() {
     let google = Google::start();
     let before = google.cloud.keys(OWN);
     call_with(&google.online.server, "gcp_logins", &google.environment());
@@ -136,7 +136,7 @@ fn accounts_and_instances_of_google_log_in_by_it() {
 }
 
 #[test]
-fn its_calls_about_signed_tokens_are_answered_as_it_expects() {
+fn hvac_jwt_calls_are_answered_as_expected() {
     let signer = Signer::new("k1");
     let claims = json!({
         "iss": "https://issuer.example", "sub": "web", "aud": "bulkhead", "exp": now() + 600,
@@ -152,28 +152,28 @@ fn its_calls_about_signed_tokens_are_answered_as_it_expects() {
 }
 
 #[test]
-fn its_calls_about_userpass_are_answered_as_it_expects() {
+fn hvac_userpass_calls_are_answered_as_expected() {
     call("userpass");
 }
 
 #[test]
-fn its_calls_about_approle_are_answered_as_it_expects() {
+fn hvac_approle_calls_are_answered_as_expected() {
     call("approle");
 }
 
 #[test]
-fn its_calls_about_identity_tokens_are_answered_as_it_expects() {
+fn hvac_identity_token_calls_are_answered_as_expected() {
     call("identity_tokens");
 }
 
 #[test]
-fn its_calls_about_quotas_are_answered_as_it_expects() {
+fn hvac_quota_calls_are_answered_as_expected() {
     call("quotas");
 }
 
 /// Uses a real PostgreSQL, which has no user left at the end.
 #[test]
-fn its_calls_about_databases_and_leases_are_answered_as_it_expects() {
+fn hvac_database_and_lease_calls_are_answered() {
     let postgres = Postgres::start();
     let about = json!({
         "connection_url": postgres.url(), "username": "bulkhead", "password": postgres.password,
@@ -188,22 +188,22 @@ fn its_calls_about_databases_and_leases_are_answered_as_it_expects() {
 }
 
 #[test]
-fn its_calls_about_password_policies_are_answered_as_it_expects() {
+fn hvac_password_policy_calls_are_answered_as_expected() {
     call("password_policies");
 }
 
 #[test]
-fn its_calls_about_entities_are_answered_as_it_expects() {
+fn hvac_entity_calls_are_answered_as_expected() {
     call("entities");
 }
 
 #[test]
-fn its_calls_about_groups_are_answered_as_it_expects() {
+fn hvac_group_calls_are_answered_as_expected() {
     call("groups");
 }
 
 #[test]
-fn its_logins_by_a_component_of_others_are_answered_as_it_expects() {
+fn hvac_logins_by_third_party_component_are_answered() {
     let server = Bulkhead::start();
     let component = guest("passphrase");
     server.root().upload("sys/plugins/catalog/auth/passphrase", &component).expect(204);
@@ -211,11 +211,11 @@ fn its_logins_by_a_component_of_others_are_answered_as_it_expects() {
 }
 
 #[test]
-fn its_questions_about_the_server_are_answered_as_it_expects() {
+fn client_server_queries_are_answered_as_expected() {
     call("server");
 }
 
 #[test]
-fn refusals_and_missing_paths_reach_hvac_as_its_own_exceptions() {
+fn refusals_and_missing_paths_raise_hvac_exceptions() {
     call("refusals");
 }

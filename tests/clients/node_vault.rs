@@ -28,7 +28,7 @@ fn secrets_are_kept_and_read_by_it() {
 }
 
 #[test]
-fn accounts_and_instances_of_google_log_in_by_it() {
+fn google_accounts_and_instances_log_in_by_client() {
     let google = Google::start();
     PROGRAM.call(&google.online.server, "gcp", &google.environment());
 }

@@ -74,7 +74,7 @@ fn check_info(answer: &Answer, version: &str) {
 }
 
 #[test]
-fn plugin_list_finds_names_by_type_and_every_version_in_detail() {
+fn plugin_list_finds_names_by_type_and_versions() {
     let server = server();
     let listed = server.root().read("sys/plugins/catalog").expect(200);
     let data = &listed.body["data"];
@@ -95,7 +95,7 @@ fn plugin_list_finds_names_by_type_and_every_version_in_detail() {
 }
 
 #[test]
-fn plugin_info_finds_the_newest_version_the_named_version_or_nothing() {
+fn plugin_info_finds_newest_named_or_no_version() {
     let server = server();
     let root = server.root();
     check_info(&root.read(NOTES).expect(200), "0.2.0");
@@ -107,7 +107,7 @@ fn plugin_info_finds_the_newest_version_the_named_version_or_nothing() {
 }
 
 #[test]
-fn plugin_deregister_looks_the_version_up_and_removes_that_version_alone() {
+fn plugin_deregister_looks_up_and_removes_one_version() {
     let server = server();
     let root = server.root();
     let first = format!("{NOTES}?version=0.1.0");
@@ -122,7 +122,7 @@ fn plugin_deregister_looks_the_version_up_and_removes_that_version_alone() {
 }
 
 #[test]
-fn plugin_reload_names_a_plugin_or_mounts_and_finds_the_status() {
+fn plugin_reload_by_name_or_mounts_reports_status() {
     let server = server();
     let root = server.root();
     enable(&root, "third", "");
@@ -152,7 +152,7 @@ fn plugin_reload_names_a_plugin_or_mounts_and_finds_the_status() {
 }
 
 #[test]
-fn secrets_enable_and_tune_choose_the_version_of_a_mount() {
+fn secrets_enable_and_tune_choose_mount_version() {
     let server = server();
     let root = server.root();
     enable(&root, "third", "v0.1.0");
@@ -172,7 +172,7 @@ fn secrets_enable_and_tune_choose_the_version_of_a_mount() {
 }
 
 #[test]
-fn write_read_and_delete_keep_the_pins_that_a_reload_applies() {
+fn pin_write_read_and_delete_apply_at_reload() {
     let server = server();
     let root = server.root();
     root.read(PIN).expect(404);
@@ -209,7 +209,7 @@ fn terraform(server: &Bulkhead) -> Client {
 }
 
 #[test]
-fn terraform_reads_a_plugin_without_a_difference_and_removes_it() {
+fn terraform_reads_without_difference_and_removes_plugin() {
     let server = server();
     let terraform = terraform(&server);
     let one = format!("{NOTES}?version=v0.1.0");

@@ -40,22 +40,22 @@ fn call_go(part: &str) {
 }
 
 #[test]
-fn roles_by_python_nomad_are_answered_as_it_expects() {
+fn python_nomad_role_calls_are_answered_as_expected() {
     call_as_management("roles");
 }
 
 #[test]
-fn blocking_reads_by_python_nomad_are_answered_as_it_expects() {
+fn python_nomad_blocking_reads_are_answered_as_expected() {
     call_as_management("waiting");
 }
 
 #[test]
-fn policies_and_tokens_by_python_nomad_are_answered_as_it_expects() {
+fn python_nomad_policy_and_token_calls_are_answered() {
     call_as_management("tokens");
 }
 
 #[test]
-fn a_bootstrap_by_python_nomad_is_answered_as_it_expects() {
+fn python_nomad_bootstrap_is_answered_as_expected() {
     call(&Scheduler::before_bootstrap(), "bootstrap", None);
 }
 
@@ -65,16 +65,16 @@ fn the_module_of_ansible_bootstraps_and_keeps_tokens() {
 }
 
 #[test]
-fn roles_by_the_go_module_are_answered_as_it_expects() {
+fn go_module_role_calls_are_answered_as_expected() {
     call_go("roles");
 }
 
 #[test]
-fn blocking_reads_by_the_go_module_are_answered_as_it_expects() {
+fn go_module_blocking_reads_are_answered_as_expected() {
     call_go("waiting");
 }
 
 #[test]
-fn tokens_by_the_go_module_are_answered_as_it_expects() {
+fn go_module_token_calls_are_answered_as_expected() {
     call_go("tokens");
 }

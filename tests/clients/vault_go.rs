@@ -30,7 +30,7 @@ fn call_with(program: &str, server: &Bulkhead, part: &str, environment: &[(&str,
 }
 
 #[test]
-fn its_questions_about_the_server_are_answered_as_it_expects() {
+fn client_server_queries_are_answered_as_expected() {
     call("state");
 }
 
@@ -45,27 +45,27 @@ fn it_unseals_rekeys_and_generates_a_root_token() {
 }
 
 #[test]
-fn its_calls_about_mounts_and_auth_methods_are_answered_as_it_expects() {
+fn vault_go_mount_and_auth_calls_are_answered() {
     call("mounts");
 }
 
 #[test]
-fn its_calls_about_policies_are_answered_as_it_expects() {
+fn client_policy_calls_are_answered_as_expected() {
     call("policies");
 }
 
 #[test]
-fn its_calls_about_plugins_are_answered_as_it_expects() {
+fn vault_go_plugin_calls_are_answered_as_expected() {
     call("plugins");
 }
 
 #[test]
-fn secrets_of_version_1_are_answered_as_it_expects() {
+fn vault_go_kv_v1_calls_are_answered() {
     call("kv1");
 }
 
 #[test]
-fn secrets_of_version_2_are_answered_as_it_expects() {
+fn vault_go_kv_v2_calls_are_answered() {
     call("kv2");
 }
 
@@ -75,7 +75,7 @@ fn metadata_of_secrets_are_answered_as_it_expects() {
 }
 
 #[test]
-fn calls_by_path_are_answered_over_tls_as_it_expects() {
+fn vault_go_path_calls_are_answered_over_tls() {
     let mut server = Bulkhead::prepared(binary(), Folder::new("vault-go-tls")).over_tls();
     server.start_again();
     let authority = server.authority().display().to_string();
@@ -105,7 +105,7 @@ fn it_unwraps_once() {
 }
 
 #[test]
-fn reads_of_one_object_are_answered_as_it_expects() {
+fn single_object_reads_are_answered_as_expected() {
     call_with("vault", &Bulkhead::start(), "reads", &[]);
 }
 
@@ -135,7 +135,7 @@ fn service_accounts_log_in_by_it() {
 }
 
 #[test]
-fn users_of_a_database_are_renewed_and_revoked_by_it() {
+fn vault_go_renews_and_revokes_database_users() {
     let postgres = Postgres::start();
     let creation = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
                     VALID UNTIL '{{expiration}}' IN ROLE readers";

@@ -175,7 +175,7 @@ fn a_cloud_token_is_requested_once_and_cached() {
 }
 
 #[test]
-fn answers_of_a_metadata_service_are_bounded_and_not_repeated() {
+fn metadata_service_answers_are_bounded_and_not_repeated() {
     let stage = AmbientStage::new(&[]);
     stage.grant("ambient:cloud-token");
     let endless = "x".repeat(100_000);
@@ -211,7 +211,7 @@ fn answers_of_a_metadata_service_are_bounded_and_not_repeated() {
 }
 
 #[test]
-fn app_service_is_used_if_the_environment_names_it() {
+fn app_service_named_in_environment_is_used() {
     let metadata = MetadataServices::start();
     let endpoint = format!("http://{}/msi/token", metadata.address);
     let stage = AmbientStage::new(&[("IDENTITY_ENDPOINT", &endpoint), ("IDENTITY_HEADER", HEADER)]);
@@ -229,7 +229,7 @@ fn app_service_is_used_if_the_environment_names_it() {
 }
 
 #[test]
-fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
+fn pod_token_is_sent_only_to_its_cluster() {
     let stage = AmbientStage::new(&[]);
     let elsewhere = Cluster::start();
     let api = stage.cluster.url("/api");
@@ -280,7 +280,7 @@ fn the_pods_token_goes_to_its_cluster_and_nowhere_else() {
 }
 
 #[test]
-fn a_pod_token_repeated_by_a_server_appears_in_no_message() {
+fn pod_token_echoed_by_server_is_never_shown() {
     let stage = AmbientStage::new(&[]);
     stage.grant("ambient:pod-identity");
     let [first, second] = POD_TOKENS;

@@ -38,7 +38,7 @@ fn log_in(stranger: &Client, role_id: &str, secret_id: &str) -> Answer {
 }
 
 #[test]
-fn a_machine_logs_in_and_its_token_follows_the_role() {
+fn machine_logs_in_and_token_follows_role() {
     let stage = AppRoleStage::new(&json!({ "token_policies": "dev", "token_ttl": "1h" }));
     let made = stage.secret_id(&json!({ "metadata": r#"{"owner": "web-canary"}"# }));
     let login = stage.login(made.text("secret_id")).expect(200);
@@ -83,7 +83,7 @@ fn fifty_concurrent_logins_consume_exactly_ten_uses() {
 }
 
 #[test]
-fn an_expired_secret_id_is_refused_and_removed_by_itself() {
+fn expired_secret_id_is_refused_and_removed_automatically() {
     let stage = AppRoleStage::new(&json!({ "secret_id_ttl": 1 }));
     let made = stage.secret_id(&json!({}));
     let listed = || stage.root.list("auth/approle/role/web/secret-id").status;
@@ -95,7 +95,7 @@ fn an_expired_secret_id_is_refused_and_removed_by_itself() {
 }
 
 #[test]
-fn no_role_reads_or_removes_a_secret_id_of_another_role() {
+fn role_cannot_read_or_remove_foreign_secret_id() {
     let stage = AppRoleStage::new(&json!({}));
     stage.root.write("auth/approle/role/ops", &json!({})).expect(204);
     let made = stage.secret_id(&json!({}));
@@ -113,7 +113,7 @@ fn no_role_reads_or_removes_a_secret_id_of_another_role() {
 }
 
 #[test]
-fn a_secret_id_bound_to_other_networks_is_refused() {
+fn secret_id_bound_to_other_networks_is_refused() {
     let stage = AppRoleStage::new(&json!({}));
     let elsewhere = stage.secret_id(&json!({ "cidr_list": ["192.0.2.0/24"], "num_uses": 1 }));
     stage.login(elsewhere.text("secret_id")).expect(403);
@@ -123,7 +123,7 @@ fn a_secret_id_bound_to_other_networks_is_refused() {
 }
 
 #[test]
-fn a_narrowed_role_binds_earlier_secret_ids_and_tokens() {
+fn narrowed_role_binds_earlier_secret_ids_and_tokens() {
     let stage = AppRoleStage::new(&json!({}));
     let fields = json!({ "token_bound_cidrs": ["127.0.0.0/8", "192.0.2.0/24"] });
     let made = stage.secret_id(&fields);

@@ -37,7 +37,7 @@ impl World {
 }
 
 #[test]
-fn the_audit_file_holds_hashes_of_secrets_and_no_secret() {
+fn audit_file_holds_only_hashes_of_secrets() {
     let world = World::of(Postgres::start_with(CANARY, &[]));
     world.connect("demo");
     world.role("reader", json!({ "default_ttl": "1h" }));
@@ -91,7 +91,7 @@ fn the_audit_file_holds_hashes_of_secrets_and_no_secret() {
 }
 
 #[test]
-fn unreadable_bodies_are_recorded_and_audit_lines_stay_short() {
+fn unreadable_bodies_are_audited_and_lines_stay_short() {
     let world = World::empty();
     let path = "sys/policies/acl/broken";
     for (method, body, status) in [
@@ -182,7 +182,7 @@ fn open_status_endpoints_are_not_audited() {
 }
 
 #[test]
-fn a_device_of_the_api_writes_to_standard_output_also_after_a_restart() {
+fn api_audit_device_writes_standard_output_across_restart() {
     let mut world = World::new();
     let device = json!({ "type": "file", "options": { "file_path": "stdout" } });
     world.root.write("sys/audit/out", &device).expect(204);

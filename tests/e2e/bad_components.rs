@@ -170,7 +170,7 @@ pub(super) fn tables_that_claim_reserved_paths_are_refused() {
 }
 
 #[test]
-fn a_component_must_match_the_callers_name_version_and_digest() {
+fn component_must_match_requested_name_version_and_digest() {
     let world = World::empty();
     let probe = guest("probe");
     refused_once_compiled(&world, "secret/other", &probe, "plugin name mismatch");

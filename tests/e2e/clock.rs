@@ -96,7 +96,7 @@ fn token_is_not_prolonged_by_a_restart(before: i64, after: i64) {
 }
 
 #[test]
-fn a_token_is_not_prolonged_by_a_restart_with_the_clock_set_back() {
+fn restart_with_clock_set_back_prolongs_no_token() {
     thread::scope(|scope| {
         for (before, after) in [(0, -2 * HOUR), (365 * 24 * HOUR, 0)] {
             scope.spawn(move || token_is_not_prolonged_by_a_restart(before, after));

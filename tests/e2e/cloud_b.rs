@@ -54,7 +54,7 @@ fn renew(client: &Client) -> Answer {
 }
 
 #[test]
-fn an_account_logs_in_and_renews_until_it_is_disabled() {
+fn account_logs_in_and_renews_until_disabled() {
     let google = Google::start();
     let online = ready(&google);
     let answer = login(&online, "dev", &google.of_account(&json!({}))).expect(200);
@@ -83,7 +83,7 @@ fn an_account_logs_in_and_renews_until_it_is_disabled() {
 }
 
 #[test]
-fn an_instance_logs_in_by_zone_labels_and_group() {
+fn instance_logs_in_by_zone_labels_and_group() {
     let google = Google::start();
     let online = ready(&google);
     let answer = login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
@@ -103,7 +103,7 @@ fn an_instance_logs_in_by_zone_labels_and_group() {
 }
 
 #[test]
-fn another_spelling_of_a_role_does_not_bypass_its_policy() {
+fn other_role_spelling_does_not_bypass_policy() {
     let google = Google::start();
     let online = ready(&google);
     let rules = r#"path "auth/gcp/role/*" { capabilities = ["create", "read", "update", "delete"] }
@@ -175,7 +175,7 @@ fn forged_and_borrowed_identities_are_refused() {
 }
 
 #[test]
-fn logins_continue_after_a_rotation_of_the_root_key() {
+fn logins_continue_after_root_key_rotation() {
     let google = Google::start();
     let online = ready(&google);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
@@ -191,7 +191,7 @@ fn logins_continue_after_a_rotation_of_the_root_key() {
 }
 
 #[test]
-fn an_explanation_names_the_unmet_bound_and_issues_no_token() {
+fn explanation_names_unmet_bound_without_issuing_token() {
     let google = Google::start();
     let online = ready(&google);
     google.label("red");

@@ -65,7 +65,7 @@ fn objects_are_written_read_listed_and_deleted() {
 }
 
 #[test]
-fn refusals_go_to_the_error_output_with_exit_code_one() {
+fn refusals_go_to_stderr_with_exit_code_one() {
     let world = World::new();
     let (code, output, error) = run(&world.bulkhead, &["read", "database/creds/nobody"]);
     assert_eq!(code, 1, "{error}");
@@ -74,7 +74,7 @@ fn refusals_go_to_the_error_output_with_exit_code_one() {
 }
 
 #[test]
-fn wrong_usage_and_an_unreachable_server_are_exit_code_two() {
+fn wrong_usage_and_unreachable_server_exit_with_two() {
     let mut bulkhead = Bulkhead::start();
     assert_eq!(run(&bulkhead, &["raed", "database/creds/x"]).0, 2);
     assert_eq!(run(&bulkhead, &["read"]).0, 2);
@@ -86,7 +86,7 @@ fn wrong_usage_and_an_unreachable_server_are_exit_code_two() {
 }
 
 #[test]
-fn a_token_with_a_policy_is_made_and_used() {
+fn token_with_policy_is_made_and_used() {
     let world = World::new();
     let rules = r#"path "database/creds/reader" { capabilities = ["read"] }"#;
     let (code, _, error) =
@@ -118,7 +118,7 @@ fn comma_separated_names_are_split() {
 }
 
 #[test]
-fn a_token_is_looked_up_renewed_and_revoked_by_text_or_accessor() {
+fn token_lookup_renewal_revocation_take_text_or_accessor() {
     let world = World::new();
     world.client_with("reader", r#"path "database/creds/reader" { capabilities = ["read"] }"#);
     let made = |more: &[&str]| {
@@ -187,7 +187,7 @@ fn an_engine_is_mounted_tuned_moved_and_disabled() {
 }
 
 #[test]
-fn all_leases_below_a_path_are_listed_and_ended_at_once() {
+fn all_leases_below_path_are_listed_and_ended() {
     let world = World::new();
     let (one, other) = (world.credential("reader"), world.credential("reader"));
     let (code, listed, error) = run(&world.bulkhead, &["lease", "list", "database/creds/reader"]);
@@ -207,7 +207,7 @@ fn all_leases_below_a_path_are_listed_and_ended_at_once() {
 }
 
 #[test]
-fn audit_hash_computes_a_hash_without_showing_the_value() {
+fn audit_hash_computes_hash_without_showing_value() {
     let world = World::empty();
     let (code, listed, error) = run(&world.bulkhead, &["audit", "list"]);
     assert!(code == 0 && listed.contains("file/"), "{listed}{error}");

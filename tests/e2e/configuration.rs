@@ -100,7 +100,7 @@ fn settings_of_the_configuration_file_take_effect() {
 }
 
 #[test]
-fn data_are_stored_in_the_configured_folder_and_reopened() {
+fn data_are_stored_in_configured_folder_and_reopened() {
     let mut told = ConfiguredServer::by(LEAST);
     assert!(files_below(told.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
     told.server.wait_for_print(&format!("data: {}", told.server.data().display()));
@@ -111,7 +111,7 @@ fn data_are_stored_in_the_configured_folder_and_reopened() {
 }
 
 #[test]
-fn a_configuration_check_prints_the_settings_and_creates_nothing() {
+fn configuration_check_prints_settings_and_creates_nothing() {
     let folder = Folder::new("check");
     let data = folder.path().join("data");
     let text = LEAST.replace("DATA", &data.display().to_string());
@@ -133,7 +133,7 @@ fn a_configuration_check_prints_the_settings_and_creates_nothing() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_with_its_line_by_check_and_start() {
+fn check_and_start_refuse_wrong_file_with_line() {
     let folder = Folder::new("wrong");
     let data = folder.path().join("data");
     for (wrong, line, says) in [
@@ -183,7 +183,7 @@ const OF_VAULT: [(&str, &str, [usize; 4]); 2] = [
 ];
 
 #[test]
-fn a_file_of_vault_is_answered_with_all_that_has_to_change() {
+fn vault_configuration_is_refused_with_all_required_changes() {
     let folder = Folder::new("of-vault");
     let data = folder.path().join("data");
     for (name, text, [ui, storage, proxies, seal]) in OF_VAULT {
@@ -222,7 +222,7 @@ const CHANGED: [&str; 2] = [
 ];
 
 #[test]
-fn settings_without_effect_are_in_the_log_of_a_server_that_starts() {
+fn settings_without_effect_are_logged_by_starting_server() {
     for text in CHANGED {
         let told = ConfiguredServer::by(text);
         told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
@@ -282,7 +282,7 @@ fn settings_beside_a_configuration_file_are_refused() {
 }
 
 #[test]
-fn an_unavailable_address_is_reported_with_its_place_in_the_file() {
+fn unavailable_address_is_reported_with_place_in_file() {
     let told = ConfiguredServer::by(LEAST);
     let taken = told.server.url().replace("http://", "");
     let other = Folder::new("taken");
@@ -374,7 +374,7 @@ fn forwarded_addresses_are_ignored_without_a_trusted_proxy() {
 }
 
 #[test]
-fn sighup_reopens_the_audit_file_and_reads_no_configuration() {
+fn sighup_reopens_audit_file_without_reading_configuration() {
     let mut told = ConfiguredServer::by(BEHIND_A_PROXY);
     let audit = |name: &str| told.folder.path().join(name);
     told.asks("\r\nX-Forwarded-For: 198.51.100.1");

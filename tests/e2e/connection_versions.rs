@@ -57,7 +57,7 @@ fn pair(asked: &str, running: &str) -> (String, String) {
 }
 
 #[test]
-fn a_write_swaps_a_connection_and_the_newer_version_revokes_its_leases() {
+fn connection_write_swaps_version_and_newer_revokes_leases() {
     let world = world(&["1.0.0", "2.0.0"]);
     let root = &world.root;
     connect(&world, "keys", json!({ "plugin_version": "v1.0.0" }));
@@ -109,7 +109,7 @@ fn the_last_version_stays_while_leases_need_it() {
 }
 
 #[test]
-fn a_pin_decides_for_connections_that_do_not_override_the_pin() {
+fn pin_decides_for_connections_without_override() {
     let world = world(&["1.0.0", "2.0.0"]);
     let root = &world.root;
     connect(&world, "before", json!({}));
@@ -211,7 +211,7 @@ fn another_version_replaces_a_version_removed_by_force() {
 }
 
 #[test]
-fn the_versions_of_connections_survive_a_restart_and_go_with_their_mount() {
+fn connection_versions_survive_restart_and_end_with_mount() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     root.write("sys/mounts/database", &json!({ "type": "database" })).expect(204);
@@ -237,7 +237,7 @@ fn the_versions_of_connections_survive_a_restart_and_go_with_their_mount() {
 }
 
 #[test]
-fn a_version_without_accounts_ends_no_lease_that_records_them() {
+fn version_without_accounts_ends_no_lease_with_accounts() {
     let world = world(&["1.0.0"]);
     let root = &world.root;
     let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);

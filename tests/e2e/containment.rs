@@ -203,7 +203,7 @@ fn a_hostile_component_harms_only_its_own_requests() {
 /// import. Two exceptions use WASI: the cloud methods wait between attempts, and the cluster engine
 /// seeds its maps.
 #[test]
-fn official_components_import_only_the_interfaces_that_they_use() {
+fn official_components_import_only_used_interfaces() {
     let clock = ["clocks/monotonic-clock", "io/poll"].as_slice();
     for (name, used, unused, of_wasi) in [
         ("database", "storage", ["ambient", "http", "identity", "ldap"].as_slice(), [].as_slice()),
@@ -267,7 +267,7 @@ fn interfaces<'a>(component: &'a [u8], package: &str) -> BTreeSet<&'a str> {
 }
 
 #[test]
-fn a_crashing_component_pauses_and_recovers_beside_its_neighbours() {
+fn crashing_component_pauses_and_recovers_beside_neighbours() {
     let (server, root) = attacked();
     mounted(&root, "other");
     for _ in 0..16 {

@@ -41,7 +41,7 @@ fn a_secrets_engine_of_version_1_0_runs() {
 }
 
 #[test]
-fn a_database_plugin_of_version_1_1_runs_without_the_accounts_of_its_users() {
+fn database_plugin_1_1_runs_without_user_accounts() {
     let world = World::empty();
     let (root, postgres) = (&world.root, &world.postgres);
     let line = format!("sql:postgres://127.0.0.1:{}", postgres.port);

@@ -54,7 +54,7 @@ fn every_credential_is_different() {
 }
 
 #[test]
-fn a_user_expires_in_the_database_five_seconds_after_its_lease() {
+fn database_user_expires_five_seconds_after_lease() {
     let world = World::new();
     let credential = world.credential("reader");
     let left = seconds_valid(&world, &credential.username);
@@ -62,7 +62,7 @@ fn a_user_expires_in_the_database_five_seconds_after_its_lease() {
 }
 
 #[test]
-fn a_renewal_moves_the_end_of_lease_and_user() {
+fn renewal_moves_end_of_lease_and_user() {
     let world = World::new();
     let credential = world.credential("reader");
     let asked = json!({ "lease_id": credential.lease, "increment": "2h" });
@@ -75,7 +75,7 @@ fn a_renewal_moves_the_end_of_lease_and_user() {
 }
 
 #[test]
-fn renewals_end_at_the_roles_maximum_with_a_warning() {
+fn renewals_end_at_role_maximum_with_warning() {
     let world = World::new();
     let credential = world.credential("reader");
     let asked = json!({ "lease_id": credential.lease, "increment": "100h" });
@@ -89,7 +89,7 @@ fn renewals_end_at_the_roles_maximum_with_a_warning() {
 }
 
 #[test]
-fn a_revoked_credential_is_gone_and_its_session_is_ended() {
+fn revoked_credential_is_gone_and_session_is_ended() {
     let world = World::new();
     let credential = world.credential("reader");
     let mut session = world.postgres.sleeper(&credential.username, &credential.password);
@@ -157,7 +157,7 @@ fn revocation_removes_all_grants_of_the_user() {
 }
 
 #[test]
-fn a_user_that_owns_data_is_locked_out_and_its_data_stay() {
+fn user_owning_data_is_locked_and_data_stay() {
     let world = World::new();
     let owner = [
         r#"CREATE ROLE "{{name}}" LOGIN PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'"#,
@@ -223,7 +223,7 @@ fn an_expired_credential_is_gone_within_two_seconds() {
 }
 
 #[test]
-fn an_expired_credential_is_gone_although_its_role_was_deleted() {
+fn expired_credential_of_deleted_role_is_removed() {
     let world = World::new();
     world.role("brief", json!({ "default_ttl": "3s" }));
     let credential = world.credential("brief");
@@ -233,7 +233,7 @@ fn an_expired_credential_is_gone_although_its_role_was_deleted() {
 }
 
 #[test]
-fn a_credential_that_expired_during_downtime_goes_two_seconds_after_the_restart() {
+fn downtime_expiry_removes_credential_two_seconds_after_restart() {
     let mut world = World::new();
     world.role("brief", json!({ "default_ttl": "2s" }));
     let credential = world.credential("brief");
@@ -251,7 +251,7 @@ fn a_credential_that_expired_during_downtime_goes_two_seconds_after_the_restart(
 }
 
 #[test]
-fn a_credential_that_expires_after_a_restart_is_gone_within_two_seconds_of_its_end() {
+fn credential_expiring_after_restart_ends_within_two_seconds() {
     let mut world = World::new();
     world.role("brief", json!({ "default_ttl": "5s" }));
     let credential = world.credential("brief");
@@ -262,7 +262,7 @@ fn a_credential_that_expires_after_a_restart_is_gone_within_two_seconds_of_its_e
 }
 
 #[test]
-fn a_lease_survives_a_restart_and_is_renewed_and_revoked_after_it() {
+fn lease_survives_restart_and_is_renewed_and_revoked() {
     let mut world = World::new();
     let credential = world.credential("reader");
     world.bulkhead.kill();
@@ -289,7 +289,7 @@ fn a_revoked_token_revokes_its_credentials() {
 }
 
 #[test]
-fn a_lease_never_outlives_the_token_that_asked_for_it() {
+fn lease_never_outlives_requesting_token() {
     let world = World::new();
     let rules = r#"path "database/creds/reader" { capabilities = ["read"] }"#;
     world.root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
@@ -351,7 +351,7 @@ fn a_root_user_without_superuser_suffices() {
 }
 
 #[test]
-fn a_foreign_grant_is_reported_and_its_user_is_locked_out() {
+fn revocation_reports_foreign_grant_and_locks_out_user() {
     let world = World::empty();
     world.postgres.query(
         "CREATE ROLE manager LOGIN CREATEROLE PASSWORD 'of-the-manager';
@@ -388,7 +388,7 @@ fn a_connection_works_after_a_reset() {
 }
 
 #[test]
-fn an_object_with_too_many_grants_is_reported_with_a_remedy() {
+fn excessive_object_grants_are_reported_with_remedy() {
     let world = World::new();
     world.postgres.query(
         "DO $$ BEGIN FOR number IN 1..3000 LOOP BEGIN \

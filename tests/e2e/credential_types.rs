@@ -44,7 +44,7 @@ fn public_half(private_key: &str) -> String {
 }
 
 #[test]
-fn an_rsa_key_is_given_to_the_caller_and_its_public_half_to_the_database() {
+fn caller_gets_rsa_key_and_database_public_half() {
     let world = world();
     let bits = json!({ "credential_config": { "key_bits": 3072 } });
     world.root.write("database/roles/signer", &role(bits)).expect(204);
@@ -77,7 +77,7 @@ fn a_static_role_rotates_keys() {
 }
 
 #[test]
-fn a_type_that_the_plugin_does_not_know_is_refused() {
+fn credential_type_unknown_to_plugin_is_refused() {
     let world = world();
     let password = role(json!({ "credential_type": "password" }));
     let refused = world.root.write("database/roles/signer", &password).expect(400);

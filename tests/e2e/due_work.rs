@@ -21,12 +21,12 @@ const ENDED: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_lease_ends_within_two_seconds_beside_hung_wakes_and_databases_of_one_mount() {
+fn hung_work_of_one_mount_delays_no_lease() {
     ends_beside_what_hangs(|_| "away".to_owned());
 }
 
 #[test]
-fn a_lease_ends_within_two_seconds_beside_hung_wakes_and_databases_of_many_mounts() {
+fn hung_work_of_many_mounts_delays_no_lease() {
     ends_beside_what_hangs(|number| format!("away-{number}"));
 }
 

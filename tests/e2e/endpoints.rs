@@ -270,23 +270,23 @@ fn the_database_engine_answers_as_agreed() {
 }
 
 #[test]
-fn the_auth_method_of_cloud_a_answers_as_agreed() {
+fn cloud_a_auth_method_answers_as_agreed() {
     let world = World::empty();
     walk(&world, &cloud_a::rows());
 }
 
 #[test]
-fn the_auth_method_of_users_with_passwords_answers_as_agreed() {
+fn userpass_auth_method_answers_as_agreed() {
     walk(&World::empty(), &userpass::rows());
 }
 
 #[test]
-fn the_auth_method_of_machines_with_secret_ids_answers_as_agreed() {
+fn approle_auth_method_answers_as_agreed() {
     walk(&World::empty(), &approle::rows());
 }
 
 #[test]
-fn the_auth_method_of_service_accounts_answers_as_agreed() {
+fn kubernetes_auth_method_answers_as_agreed() {
     let namespace = Kubernetes::shared().namespace(json!({}));
     let config = json!({
         "kubernetes_host": namespace.kubernetes.url,
@@ -299,7 +299,7 @@ fn the_auth_method_of_service_accounts_answers_as_agreed() {
 }
 
 #[test]
-fn the_auth_method_of_bearers_of_signed_tokens_answers_as_agreed() {
+fn jwt_auth_method_answers_as_agreed() {
     walk(&World::empty(), &jwt::rows());
 }
 
@@ -331,7 +331,7 @@ fn the_key_value_engine_answers_as_agreed() {
 }
 
 #[test]
-fn the_auth_method_of_cloud_b_answers_as_agreed() {
+fn cloud_b_auth_method_answers_as_agreed() {
     let world = World::empty();
     walk(&world, &cloud_b::rows());
 }

@@ -122,7 +122,7 @@ fn requests_of_unmodified_clients_need_no_sudo() {
 }
 
 #[test]
-fn both_tuning_paths_of_auth_methods_guard_the_lockout() {
+fn both_auth_tuning_paths_guard_lockout() {
     let world = World::empty();
     world.root.write("sys/auth/people", &json!({ "type": "userpass" })).expect(204);
     let mounter = world.client_with("mounter", MOUNTER);

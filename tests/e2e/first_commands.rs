@@ -69,7 +69,7 @@ fn metrics_for_prometheus_are_printed_as_they_came() {
 }
 
 #[test]
-fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
+fn login_keeps_token_for_next_commands() {
     let server = Bulkhead::start();
     let (code, _, error) = run(&server, &["secrets", "list"]);
     assert!(code == 1 && error.contains("Next: bulkhead login"), "{error}");
@@ -104,7 +104,7 @@ fn a_token_is_kept_by_login_and_used_by_the_next_commands() {
 }
 
 #[test]
-fn errors_of_a_sealed_new_or_missing_server_name_the_next_command() {
+fn sealed_new_or_missing_server_names_next_command() {
     let (server, _) = sealed(1, 1);
     let (code, _, error) = run(&server, &["secrets", "list"]);
     assert!(code == 1 && error.contains("Next: bulkhead operator unseal"), "{error}");

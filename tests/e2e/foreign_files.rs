@@ -191,7 +191,7 @@ fn flip_where(server: &Bulkhead, condition: &str) -> usize {
 }
 
 #[test]
-fn unreadable_mounts_and_descriptions_do_not_prevent_a_start() {
+fn unreadable_mounts_and_descriptions_do_not_prevent_start() {
     let mut server = stopped();
     assert_eq!(flip_where(&server, "key = 'mount/database/'"), 1);
     assert!(flip_where(&server, "key LIKE 'description/%'") >= 2);

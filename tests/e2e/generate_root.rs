@@ -50,7 +50,7 @@ fn refused(answer: Answer, word: &str) {
 }
 
 #[test]
-fn three_of_five_holders_make_a_root_token_without_a_token() {
+fn three_of_five_holders_generate_root_token_unauthenticated() {
     let (server, operators) = three_of_five();
     let nobody = server.client(None);
     let idle = nobody.read(ATTEMPT).expect(200).body;
@@ -77,7 +77,7 @@ fn three_of_five_holders_make_a_root_token_without_a_token() {
 }
 
 #[test]
-fn wrong_shares_and_nonces_are_refused_and_change_nothing() {
+fn wrong_shares_and_nonces_are_refused_without_change() {
     let (server, operators) = three_of_five();
     let nobody = server.client(None);
     refused(give(&nobody, &operators.keys[0], "any"), "no root generation");
@@ -94,7 +94,7 @@ fn wrong_shares_and_nonces_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn shares_of_another_cluster_end_the_attempt_and_right_shares_then_work() {
+fn foreign_shares_reset_progress_and_right_shares_work() {
     let (server, operators) = three_of_five();
     let (_, others) = sealed(5, 3);
     let nobody = server.client(None);
@@ -161,7 +161,7 @@ fn sealing_ends_the_attempt() {
 }
 
 #[test]
-fn without_the_setting_only_a_token_with_sudo_begins() {
+fn without_setting_only_sudo_token_begins_root_generation() {
     let (server, operators) = sealed(5, 3);
     operators.unseal(&server);
     let root = operators.root(&server);
@@ -188,7 +188,7 @@ fn without_the_setting_only_a_token_with_sudo_begins() {
 }
 
 #[test]
-fn every_step_is_audited_and_no_secret_of_it_shows() {
+fn root_generation_steps_are_audited_without_secrets() {
     let (server, operators) = three_of_five();
     let nobody = server.client(None);
     let (nonce, otp) = begin(&nobody);

@@ -34,7 +34,7 @@ fn the_printed_command_allows_a_refused_connection() {
 }
 
 #[test]
-fn a_mount_without_the_grant_for_a_database_plugin_reaches_no_database() {
+fn mount_without_database_plugin_grant_reaches_no_database() {
     let world = World::new();
     world.root.write("sys/mounts/database/tune", &json!({ "grants": [] })).expect(204);
     let refused = world.root.read("database/creds/reader");
@@ -53,7 +53,7 @@ fn a_mount_without_the_grant_for_a_database_plugin_reaches_no_database() {
 }
 
 #[test]
-fn a_connection_never_reaches_cloud_metadata_or_this_server() {
+fn connection_never_reaches_cloud_metadata_or_this_server() {
     let world = World::empty();
     let own = world.bulkhead.url().rsplit(':').next().expect("a port").to_owned();
     let own = |host: &str| format!("{host}:{own}");

@@ -34,7 +34,7 @@ fn slowest_but_one_in_a_hundred(server: &Bulkhead) -> Duration {
 }
 
 #[test]
-fn a_read_with_a_late_body_gets_the_whole_answer_on_a_kept_connection() {
+fn late_body_read_gets_whole_answer_keeping_connection() {
     let server = Bulkhead::start();
     let mut socket = Socket::open(&server);
     let head =
@@ -152,7 +152,7 @@ fn only_answer(server: &Bulkhead, sent: &[u8]) -> String {
 }
 
 #[test]
-fn ambiguous_http_requests_get_one_answer_and_close_the_connection() {
+fn ambiguous_http_request_is_answered_once_and_disconnected() {
     let server = Bulkhead::start();
     let post = |head: &str, body: &str| {
         format!("POST /v1/sys/policies/acl/x HTTP/1.1\r\nhost: x\r\n{head}\r\n\r\n{body}{SMUGGLED}")
@@ -236,13 +236,13 @@ pub(super) fn heads_that_are_too_large_are_refused_with_the_limit() {
 }
 
 #[test]
-fn five_thousand_idle_connections_do_not_delay_a_new_client() {
+fn five_thousand_idle_connections_delay_no_new_client() {
     allow_descriptors(std::process::id(), 6 << 10);
     survives(|server| (0..5_000).map(|_| Socket::open(server)).collect::<Vec<_>>());
 }
 
 #[test]
-fn half_sent_requests_do_not_delay_a_new_client() {
+fn half_sent_requests_delay_no_new_client() {
     survives(|server| {
         let half = |end: fn(&Socket)| {
             let mut socket = Socket::open(server);
@@ -332,7 +332,7 @@ fn a_client_that_never_reads_is_disconnected() {
 }
 
 #[test]
-fn a_server_out_of_descriptors_closes_idle_connections_and_recovers() {
+fn server_without_descriptors_closes_idle_connections_and_recovers() {
     let server = Bulkhead::start();
     allow_descriptors(server.pid(), 64);
     let crowd: Vec<Socket> = (0..200).map(|_| Socket::open(&server)).collect();

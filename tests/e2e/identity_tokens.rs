@@ -69,7 +69,7 @@ fn believed(server: &Bulkhead, token: &str) -> Value {
 }
 
 #[test]
-fn a_verifier_with_the_published_keys_accepts_a_mounts_token() {
+fn verifier_with_published_keys_accepts_mount_token() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     mounted(&root);
@@ -104,7 +104,7 @@ fn a_verifier_with_the_published_keys_accepts_a_mounts_token() {
 }
 
 #[test]
-fn a_mount_without_the_grant_cannot_sign_and_the_error_names_the_grant() {
+fn ungranted_mount_cannot_sign_and_error_names_grant() {
     let (server, operators) = open();
     let root = operators.root(&server);
     root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);

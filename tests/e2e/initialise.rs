@@ -38,7 +38,7 @@ fn is_initialised(server: &Bulkhead) -> bool {
 }
 
 #[test]
-fn an_uninitialised_server_reports_its_state_and_serves_nothing_else() {
+fn uninitialised_server_reports_only_its_state() {
     let server = uninitialised();
     let nobody = server.client(None);
     assert_eq!(nobody.read("sys/init").expect(200).body, json!({ "initialized": false }));
@@ -67,7 +67,7 @@ fn an_uninitialised_server_reports_its_state_and_serves_nothing_else() {
 }
 
 #[test]
-fn health_answers_with_the_status_codes_of_the_query() {
+fn health_uses_status_codes_of_query() {
     let (server, operators) = sealed(1, 1);
     let fresh = uninitialised();
     let nobody = server.client(None);
@@ -113,7 +113,7 @@ fn initialisation_returns_shares_and_a_root_token_once() {
 }
 
 #[test]
-fn a_single_share_unseals_a_server_with_a_threshold_of_one() {
+fn single_share_unseals_server_with_threshold_one() {
     let (server, operators) = sealed(1, 1);
     assert_eq!(operators.keys.len(), 1);
     operators.unseal(&server);
@@ -206,7 +206,7 @@ fn one_of_many_concurrent_initialisations_succeeds() {
 
 /// Kills the server one millisecond later in each round, until three rounds have been too late.
 #[test]
-fn a_killed_initialisation_is_complete_or_has_no_effect() {
+fn killed_initialisation_is_complete_or_without_effect() {
     let mut late = 0;
     for delay in (0..).map(Duration::from_millis) {
         let mut server = uninitialised();

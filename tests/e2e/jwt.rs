@@ -60,7 +60,7 @@ impl JwtStage {
 }
 
 #[test]
-fn a_bearer_logs_in_by_a_written_key_and_the_token_follows_the_role() {
+fn bearer_with_configured_key_gets_token_following_role() {
     let stage = JwtStage::new(&json!({
         "token_policies": "dev", "token_ttl": "1h", "claim_mappings": { "email": "mail" },
         "bound_claims": { "project": ["web", "ops"] },
@@ -106,7 +106,7 @@ fn login_token_may_end_with_line_break() {
 }
 
 #[test]
-fn subjects_that_differ_in_case_are_two_entities_and_groups_come_from_the_token() {
+fn case_distinguishes_subjects_and_groups_come_from_token() {
     let stage = JwtStage::new(&json!({ "groups_claim": "groups" }));
     let rules = r#"path "auth/jwt/role/dev" { capabilities = ["read"] }"#;
     stage.root.write("sys/policies/acl/builders", &json!({ "policy": rules })).expect(204);
@@ -171,7 +171,7 @@ impl Issuer {
 }
 
 #[test]
-fn the_keys_of_an_issuer_are_discovered_kept_and_fetched_again_for_a_new_key() {
+fn discovered_issuer_keys_are_cached_until_new_key() {
     let (old, new) = (Signer::new("k1"), Signer::new("k2"));
     let issuer = Issuer::start(&old);
     let mut online = issuer.server();
@@ -196,7 +196,7 @@ fn the_keys_of_an_issuer_are_discovered_kept_and_fetched_again_for_a_new_key() {
 }
 
 #[test]
-fn a_redirect_another_issuer_and_a_missing_grant_are_refused_when_the_source_is_written() {
+fn source_write_refuses_redirect_other_issuer_missing_grant() {
     let issuer = Issuer::start(&Signer::new("k1"));
     let online = issuer.internet.server("");
     let root = &online.root;
@@ -266,7 +266,7 @@ fn no_token_passes_that_proves_nothing() {
 }
 
 #[test]
-fn a_role_without_audiences_takes_no_token_with_one() {
+fn role_without_audiences_refuses_token_with_audience() {
     let stage = JwtStage::new(&json!({ "bound_audiences": [], "bound_subject": "web" }));
     for audience in [json!("bulkhead"), json!(["bulkhead"]), json!("")] {
         let refused = stage.login(&json!({ "aud": audience })).expect(400);

@@ -19,7 +19,7 @@ fn output(server: &Bulkhead, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_versioned_secret_is_written_changed_rolled_back_and_erased() {
+fn versioned_secret_is_written_changed_rolled_back_erased() {
     let server = Bulkhead::start();
     let typed = |arguments: &[&str]| output(&server, arguments);
     let written = typed(&["kv", "put", "secret/web", "user=web", "password=p1"]);

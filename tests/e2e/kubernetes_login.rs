@@ -69,7 +69,7 @@ impl KubernetesStage {
 }
 
 #[test]
-fn an_account_logs_in_and_its_token_follows_the_role() {
+fn account_logs_in_and_token_follows_role() {
     let gate = KubernetesStage::start();
     let token = gate.token();
     let login = gate.login(&token).expect(200);
@@ -128,7 +128,7 @@ fn a_token_with_changed_claims_logs_in_nowhere() {
 }
 
 #[test]
-fn the_same_name_in_another_namespace_is_another_account() {
+fn same_name_in_other_namespace_is_other_account() {
     let gate = KubernetesStage::start();
     let other = gate.namespace.kubernetes.namespace(json!({}));
     other.make("serviceaccounts", &json!({"metadata": {"name": "app"}}));
@@ -146,7 +146,7 @@ fn the_same_name_in_another_namespace_is_another_account() {
 }
 
 #[test]
-fn a_deleted_account_logs_in_no_more_and_its_successor_is_another_one() {
+fn deleted_account_cannot_log_in_and_successor_differs() {
     let gate = KubernetesStage::start();
     let (unused, used) = (gate.token(), gate.token());
     let first = gate.login(&used).expect(200);
@@ -191,7 +191,7 @@ fn a_selector_admits_the_namespaces_with_its_labels() {
 }
 
 #[test]
-fn an_account_with_the_right_to_review_asks_about_itself() {
+fn account_with_review_right_reviews_itself() {
     let gate = KubernetesStage::start();
     gate.configure(json!({"token_reviewer_jwt": ""}));
     gate.role(json!({"audience": ""}));
@@ -204,7 +204,7 @@ fn an_account_with_the_right_to_review_asks_about_itself() {
 }
 
 #[test]
-fn a_reviewer_without_the_right_and_an_api_server_that_is_away_let_nobody_in() {
+fn unprivileged_reviewer_or_unreachable_api_server_blocks_logins() {
     let gate = KubernetesStage::start();
     let token = gate.token();
     gate.configure(json!({"token_reviewer_jwt": gate.namespace.token("app")}));

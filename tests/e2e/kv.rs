@@ -24,7 +24,7 @@ fn put(world: &World, path: &str, value: Value) -> u64 {
 }
 
 #[test]
-fn a_secret_of_the_dev_server_is_put_and_read() {
+fn dev_server_secret_is_put_and_read() {
     let world = World::empty();
     let value = json!({ "password": "pässwörd", "port": 5432, "on": true, "of": [1, null, {}] });
     assert_eq!(put(&world, "app", value.clone()), 1);
@@ -65,7 +65,7 @@ fn versions_are_deleted_undeleted_and_destroyed() {
 }
 
 #[test]
-fn one_of_many_writers_with_the_same_version_wins() {
+fn concurrent_writers_with_same_version_succeed_once() {
     let world = World::empty();
     put(&world, "app", json!({ "n": 0 }));
     let body = |writer: usize| json!({ "data": { "n": writer }, "options": { "cas": 1 } });
@@ -87,7 +87,7 @@ fn one_of_many_writers_with_the_same_version_wins() {
 }
 
 #[test]
-fn no_write_of_many_writers_without_a_version_is_lost() {
+fn concurrent_writers_without_version_lose_no_write() {
     let world = World::empty();
     world.root.write("secret/config", &json!({ "max_versions": 100 })).expect(204);
     let mut numbers: Vec<u64> = thread::scope(|scope| {
@@ -124,7 +124,7 @@ fn secrets_outlive_a_power_cut() {
 }
 
 #[test]
-fn a_listing_shows_secrets_and_folders_once_and_in_pages() {
+fn listing_shows_secrets_and_folders_once_in_pages() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     world.root.list("secret/metadata").expect(404);
@@ -150,7 +150,7 @@ fn a_listing_shows_secrets_and_folders_once_and_in_pages() {
 }
 
 #[test]
-fn a_team_reaches_its_own_secrets_and_no_others() {
+fn team_reaches_only_its_own_secrets() {
     let world = World::empty();
     put(&world, "blue/app", json!({ "n": 1 }));
     put(&world, "red/app", json!({ "n": 1 }));
@@ -172,7 +172,7 @@ fn a_team_reaches_its_own_secrets_and_no_others() {
 }
 
 #[test]
-fn logs_hold_hashes_of_secret_values_and_no_values() {
+fn logs_hold_only_hashes_of_secret_values() {
     let world = World::empty();
     let canary = "canary-Zx81-Qd7-of-a-secret";
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);

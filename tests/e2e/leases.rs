@@ -16,7 +16,7 @@ fn world() -> World {
 }
 
 #[test]
-fn revoking_a_prefix_removes_its_users_and_no_others() {
+fn prefix_revocation_removes_only_its_users() {
     let world = world();
     for _ in 0..30 {
         world.credential("reader");
@@ -63,7 +63,7 @@ fn a_prefix_revocation_continues_after_a_kill() {
 }
 
 #[test]
-fn leases_of_a_missing_database_stay_until_a_forced_revocation() {
+fn missing_database_leases_stay_until_forced_revocation() {
     let mut world = world();
     let credential = world.credential("reader");
     world.postgres.stop();
@@ -111,7 +111,7 @@ fn hostile_prefixes_are_refused_and_end_nothing() {
 }
 
 #[test]
-fn a_token_without_sudo_learns_nothing_from_a_prefix() {
+fn prefix_reveals_nothing_to_token_without_sudo() {
     let world = world();
     let credential = world.credential("reader");
     let rules = r#"path "sys/leases/*" { capabilities = ["update", "read", "list"] }

@@ -31,7 +31,7 @@ fn token(answer: &Answer) -> String {
 }
 
 #[test]
-fn a_user_logs_in_and_renews_until_the_mount_is_removed() {
+fn user_logs_in_and_renews_until_mount_removal() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
@@ -68,7 +68,7 @@ fn a_user_logs_in_and_renews_until_the_mount_is_removed() {
 }
 
 #[test]
-fn a_failed_login_reveals_no_reason_and_no_passphrase() {
+fn failed_login_reveals_no_reason_or_passphrase() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
@@ -90,7 +90,7 @@ fn a_failed_login_reveals_no_reason_and_no_passphrase() {
 }
 
 #[test]
-fn failed_logins_lock_a_user_until_an_operator_unlocks_it() {
+fn failed_logins_lock_user_until_operator_unlocks() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);
@@ -111,7 +111,7 @@ fn failed_logins_lock_a_user_until_an_operator_unlocks_it() {
 }
 
 #[test]
-fn batch_tokens_are_issued_as_configured_and_end_with_the_mount() {
+fn batch_tokens_follow_configuration_and_end_with_mount() {
     let world = World::empty();
     let stranger = world.bulkhead.client(None);
     mount(&world.root);

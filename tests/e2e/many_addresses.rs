@@ -62,7 +62,7 @@ fn give_from(server: &Bulkhead, from: u8, operators: &Operators, index: usize) -
 }
 
 #[test]
-fn resets_and_bogus_shares_from_another_address_do_not_prevent_an_unseal() {
+fn resets_and_bogus_shares_elsewhere_prevent_no_unseal() {
     let (server, operators) = sealed(5, 3);
     let stop = AtomicBool::new(false);
     let asked = AtomicUsize::new(0);
@@ -88,7 +88,7 @@ fn resets_and_bogus_shares_from_another_address_do_not_prevent_an_unseal() {
 }
 
 #[test]
-fn operators_unseal_together_from_different_addresses_and_see_their_progress() {
+fn operators_at_different_addresses_unseal_together_with_progress() {
     let (server, operators) = sealed(5, 3);
     let (_, first) = give_from(&server, 10, &operators, 0);
     let (_, second) = give_from(&server, 11, &operators, 1);
@@ -107,7 +107,7 @@ fn operators_unseal_together_from_different_addresses_and_see_their_progress() {
 }
 
 #[test]
-fn logins_of_unknown_users_from_one_address_delay_no_login_from_another() {
+fn unknown_user_logins_delay_no_other_address() {
     let world = World::empty();
     let (server, root) = (&world.bulkhead, &world.root);
     root.upload("sys/plugins/catalog/auth/passphrase", &guest("passphrase")).expect(204);

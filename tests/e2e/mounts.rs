@@ -107,7 +107,7 @@ fn every_mount_setting_is_read_back() {
 }
 
 #[test]
-fn a_new_description_from_a_go_client_leaves_the_mounts_limits_alone() {
+fn go_client_description_change_keeps_mount_limits() {
     let world = World::empty();
     let limits = json!({ "default_lease_ttl": "1h", "max_lease_ttl": "2h" });
     world.root.write("sys/mounts/go", &json!({ "type": "database", "config": limits })).expect(204);
@@ -135,7 +135,7 @@ fn a_new_description_from_a_go_client_leaves_the_mounts_limits_alone() {
 }
 
 #[test]
-fn an_empty_text_in_a_partial_update_changes_no_limit() {
+fn empty_text_in_partial_update_changes_no_limit() {
     let world = World::new();
     let role = json!({ "token_period": "1h", "token_explicit_max_ttl": "2h", "token_num_uses": 5,
                        "renewable": true, "orphan": true });

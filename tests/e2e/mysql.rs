@@ -83,7 +83,7 @@ impl MysqlStage {
 }
 
 #[test]
-fn a_credential_logs_in_and_its_revocation_ends_its_sessions() {
+fn credential_logs_in_and_revocation_ends_sessions() {
     let sea = MysqlStage::connected();
     let credential = sea.credential("reader");
     let (name, password) = (&credential.username, &credential.password);
@@ -102,7 +102,7 @@ fn a_credential_logs_in_and_its_revocation_ends_its_sessions() {
 }
 
 #[test]
-fn accounts_of_other_hosts_are_removed_and_missing_accounts_are_no_error() {
+fn revocation_removes_other_host_accounts_and_accepts_missing() {
     let sea = MysqlStage::connected();
     sea.role(
         "local",
@@ -147,7 +147,7 @@ fn a_partly_failed_creation_leaves_no_user() {
 }
 
 #[test]
-fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
+fn wrong_password_or_database_is_refused_without_storing() {
     let sea = MysqlStage::new(&[]);
     let wrong = sea.connect(json!({ "password": "not-the-password" })).expect(400);
     assert!(wrong.errors().contains("1045"), "{}", wrong.errors());
@@ -170,7 +170,7 @@ fn wrong_passwords_and_databases_are_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn errors_name_an_expired_password_and_a_locked_account() {
+fn errors_name_expired_password_and_locked_account() {
     let sea = MysqlStage::new(&[]);
     sea.mariadb.query("CREATE USER 'due'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' PASSWORD EXPIRE");
     sea.mariadb.query("CREATE USER 'shut'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5' ACCOUNT LOCK");
@@ -210,7 +210,7 @@ fn errors_name_an_account_blocked_after_failed_logins() {
 }
 
 #[test]
-fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
+fn mariadb_nonrandom_username_template_removes_no_other_user() {
     let sea = MysqlStage::new(&[]);
     let told = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);
     assert!(told.body["warnings"].to_string().contains("eight random characters"), "{told:?}");
@@ -232,7 +232,7 @@ fn a_mariadb_username_template_without_randomness_removes_no_other_user() {
 }
 
 #[test]
-fn an_unlimited_number_of_sessions_is_capped_with_a_warning() {
+fn unlimited_sessions_are_capped_with_warning() {
     let sea = MysqlStage::new(&[]);
     let told = sea.connect(json!({ "max_open_connections": -1 })).expect(200);
     assert!(told.body["warnings"].to_string().contains("a connection has at most 64"), "{told:?}");
@@ -242,7 +242,7 @@ fn an_unlimited_number_of_sessions_is_capped_with_a_warning() {
 }
 
 #[test]
-fn a_read_shows_no_password_in_any_form_of_the_url() {
+fn read_shows_no_password_in_any_url_form() {
     let sea = MysqlStage::new(&[]);
     let (port, password) = (sea.mariadb.port, sea.mariadb.password.clone());
     for url in [
@@ -263,7 +263,7 @@ fn a_read_shows_no_password_in_any_form_of_the_url() {
 }
 
 #[test]
-fn names_that_callers_choose_cannot_break_out_of_their_quotes() {
+fn caller_chosen_names_cannot_escape_quotes() {
     let sea = MysqlStage::connected();
     for template in [
         "{{ .DisplayName | truncate 12 }}{{ random 20 | truncate 20 }}",
@@ -299,7 +299,7 @@ fn usernames_of_older_servers_have_sixteen_characters() {
 }
 
 #[test]
-fn a_connection_presents_a_certificate_and_verifies_the_servers() {
+fn connection_presents_certificate_and_verifies_server_certificate() {
     let sea = MysqlStage::new(&["--require-secure-transport=ON"]);
     sea.mariadb.query(
         "CREATE USER 'certified'@'%' REQUIRE SUBJECT '/CN=certified'; \
@@ -331,7 +331,7 @@ fn a_connection_presents_a_certificate_and_verifies_the_servers() {
 }
 
 #[test]
-fn a_password_changed_at_the_server_is_reported_and_can_be_replaced() {
+fn password_changed_at_server_is_reported_and_replaceable() {
     let sea = MysqlStage::connected();
     let before = sea.credential("reader");
     let renewed = json!({ "lease_id": before.lease, "increment": "30m" });
@@ -368,7 +368,7 @@ fn a_protocol_error_fails_only_its_own_call() {
 }
 
 #[test]
-fn an_issued_certificate_logs_in_until_its_lease_ends() {
+fn issued_certificate_logs_in_until_lease_ends() {
     let sea = MysqlStage::connected();
     let authority = &sea.mariadb.authority;
     let config = json!({
@@ -403,7 +403,7 @@ fn shown(sea: &MysqlStage) -> String {
 }
 
 #[test]
-fn a_static_role_changes_its_account_at_every_host() {
+fn static_role_changes_account_at_every_host() {
     let sea = MysqlStage::connected();
     for host in ["%", "127.0.0.1"] {
         sea.mariadb.query(&format!("CREATE USER 'app'@'{host}' IDENTIFIED BY 'Hv3-Pq8-Lm5'"));
@@ -421,7 +421,7 @@ fn a_static_role_changes_its_account_at_every_host() {
 }
 
 #[test]
-fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
+fn account_of_userless_connection_changes_own_password() {
     let sea = MysqlStage::new(&[]);
     sea.mariadb.query("CREATE USER 'app'@'%' IDENTIFIED BY 'Hv3-Pq8-Lm5'");
     sea.mariadb.query("GRANT SELECT ON demo.orders TO 'app'@'%'");
@@ -440,7 +440,7 @@ fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
 }
 
 #[test]
-fn a_connection_works_after_a_rotation_of_its_own_password() {
+fn connection_works_after_rotating_its_own_password() {
     let sea = MysqlStage::connected();
     let before = sea.credential("reader");
     sea.root.write("database/rotate-root/sea", &json!({})).expect(204);

@@ -20,7 +20,7 @@ fn operator(server: &Bulkhead, words: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_only_node_is_listed_and_does_not_step_down() {
+fn only_node_is_listed_without_stepping_down() {
     let server = Bulkhead::start();
     let (code, table, error) = operator(&server, &["members"]);
     assert!(code == 0 && table.starts_with("Host Name") && table.contains("true"), "{error}");
@@ -87,7 +87,7 @@ const GOOD: &str = "listener \"tcp\" { address = \"127.0.0.1:0\" }\n\
      audit \"file\" \"main\" { path = \"FOLDER/audit.log\" }\n";
 
 #[test]
-fn a_good_file_has_a_line_for_each_check_and_nothing_is_made() {
+fn good_file_lists_each_check_and_creates_nothing() {
     let good = Configured::by(GOOD);
     let (code, said, error) = good.diagnose(&[]);
     assert!(code == 0 && error.is_empty(), "{said}{error}");
@@ -102,7 +102,7 @@ fn a_good_file_has_a_line_for_each_check_and_nothing_is_made() {
 }
 
 #[test]
-fn wrong_usage_and_a_wrong_file_have_their_own_exit_codes() {
+fn wrong_usage_and_file_have_own_exit_codes() {
     let wrong = Configured::by("defualt_lease_ttl = \"1h\"\n");
     let (code, said, _) = wrong.diagnose(&[]);
     assert!(code == 1 && said.starts_with("[ fail ] configuration: "), "{said}");
@@ -172,7 +172,7 @@ fn certificates_are_checked_with_their_end() {
 }
 
 #[test]
-fn a_running_server_keeps_its_address_and_its_data() {
+fn running_server_keeps_address_and_data_during_diagnosis() {
     let configured = Configured::by(GOOD);
     let data = Folder::at(configured.file("data"));
     let mut server = Bulkhead::prepared(binary(), data).configured(configured.file("bulkhead.hcl"));

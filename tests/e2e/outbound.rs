@@ -32,7 +32,7 @@ fn fetch(online: &Online, url: &str) -> Answer {
 }
 
 #[test]
-fn a_request_leaves_through_the_proxy_which_sees_only_the_host() {
+fn proxy_carries_request_and_sees_only_host() {
     let internet = internet();
     let online = internet.server("");
     mount(&online, &["http:https://api.example", "http:http://api.example:81"]);
@@ -78,7 +78,7 @@ fn requests_without_a_grant_never_reach_the_proxy() {
 }
 
 #[test]
-fn a_failing_proxy_is_502_and_its_credentials_are_not_shown() {
+fn failing_proxy_is_502_and_credentials_stay_hidden() {
     let internet = internet();
     internet.want_credentials(&format!("user:{PASSWORD}"));
     let folder = Folder::new("proxy");
@@ -108,7 +108,7 @@ fn a_failing_proxy_is_502_and_its_credentials_are_not_shown() {
 }
 
 #[test]
-fn the_environment_sets_the_proxy_if_the_file_does_not() {
+fn environment_sets_proxy_unless_file_does() {
     let internet = internet();
     let near = Internet::start();
     let block = "no_proxy = [\"10.0.0.0/8\", \".inside.invalid\"]";
@@ -132,7 +132,7 @@ fn the_environment_sets_the_proxy_if_the_file_does_not() {
 }
 
 #[test]
-fn a_check_reads_the_authorities_and_sighup_keeps_the_proxy_settings() {
+fn check_reads_authorities_and_sighup_keeps_proxy_settings() {
     let internet = internet();
     let online = internet.server("");
     mount(&online, &["http:https://api.example"]);

@@ -71,7 +71,7 @@ impl PluginDirectoryServer {
 }
 
 #[test]
-fn a_required_signature_is_verified_and_its_key_is_shown() {
+fn required_signature_is_verified_and_key_is_shown() {
     let signer = Signer::new();
     let configured = PluginDirectoryServer::with(&policy("require", &[&Signer::new(), &signer]));
     let file = configured.at("probe.wasm");
@@ -101,7 +101,7 @@ fn a_required_signature_is_verified_and_its_key_is_shown() {
 }
 
 #[test]
-fn no_policy_accepts_a_signature_of_a_stranger_or_of_another_component() {
+fn no_policy_accepts_stranger_or_other_component_signature() {
     let (signer, stranger) = (Signer::new(), Signer::new());
     for word in ["none", "warn", "require"] {
         let configured = PluginDirectoryServer::with(&policy(word, &[&signer]));
@@ -123,7 +123,7 @@ fn no_policy_accepts_a_signature_of_a_stranger_or_of_another_component() {
 }
 
 #[test]
-fn a_server_that_warns_registers_an_unsigned_plugin_with_a_warning() {
+fn warn_policy_registers_unsigned_plugin_with_warning() {
     let signer = Signer::new();
     let configured = PluginDirectoryServer::with(&policy("warn", &[&signer]));
     let digest = sha256(&configured.at("probe.wasm"));
@@ -136,7 +136,7 @@ fn a_server_that_warns_registers_an_unsigned_plugin_with_a_warning() {
 }
 
 #[test]
-fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
+fn plugins_without_trusted_signature_are_skipped_at_start() {
     let (before, after) = (Signer::new(), Signer::new());
     let mut configured = PluginDirectoryServer::with(&policy("none", &[&before]));
     let signature = before.sign(&configured.at("probe.wasm"));
@@ -166,7 +166,7 @@ fn plugins_without_a_trusted_signature_are_skipped_at_the_next_start() {
 }
 
 #[test]
-fn a_private_key_has_mode_0600_and_is_never_overwritten() {
+fn private_key_has_mode_0600_and_resists_overwriting() {
     let signer = Signer::new();
     let file = signer.folder.path().join("key.pem");
     let mode = fs::metadata(&file).expect("a key").permissions().mode() & 0o7777;

@@ -94,7 +94,7 @@ pub(crate) fn sha256(file: &Path) -> String {
 }
 
 #[test]
-fn a_file_of_the_plugin_directory_is_registered_by_its_name_and_digest_and_serves() {
+fn plugin_file_registered_by_name_and_digest_serves() {
     let mut configured = PluginDirectoryServer::new();
     let digest = sha256(&configured.at("probe.wasm"));
     let fields = json!({
@@ -119,7 +119,7 @@ fn a_file_of_the_plugin_directory_is_registered_by_its_name_and_digest_and_serve
 }
 
 #[test]
-fn a_file_with_another_digest_or_without_one_is_refused() {
+fn file_with_wrong_or_missing_digest_is_refused() {
     let configured = PluginDirectoryServer::new();
     configured.assert_refused("probe.wasm", "", "sha256 is required with command");
     let other = "0".repeat(64);
@@ -132,7 +132,7 @@ fn a_file_with_another_digest_or_without_one_is_refused() {
 }
 
 #[test]
-fn names_links_and_pipes_outside_the_plugin_directory_are_refused() {
+fn names_links_and_pipes_outside_directory_are_refused() {
     let configured = PluginDirectoryServer::new();
     let outside = Folder::new("outside");
     put(outside.path(), "probe.wasm", &guest("probe"));
@@ -176,7 +176,7 @@ pub(crate) fn bulkhead(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn settings_of_a_process_and_several_sources_are_refused() {
+fn process_settings_and_several_sources_are_refused() {
     let configured = PluginDirectoryServer::new();
     let digest = sha256(&configured.at("probe.wasm"));
     let root = configured.root();
@@ -255,7 +255,7 @@ fn put_image(configured: &PluginDirectoryServer, name: &str, component: &[u8]) {
 }
 
 #[test]
-fn the_component_of_an_image_layout_is_registered_by_its_name_and_digest() {
+fn image_layout_component_registers_by_name_and_digest() {
     let configured = PluginDirectoryServer::new();
     put_image(&configured, "shelf", &guest("probe"));
     let digest = sha256(&configured.at("probe.wasm"));

@@ -72,7 +72,7 @@ fn seen(world: &World) -> String {
 }
 
 #[test]
-fn password_encryption_set_by_another_role_has_no_effect() {
+fn other_role_password_encryption_has_no_effect() {
     let world = World::new();
     let config = with(world.connection(), one_session());
     assert!(world.root.write("database/config/demo", &config).status < 300);
@@ -170,7 +170,7 @@ fn a_mariadb_session_is_reset_between_roles() {
 /// A session whose other end vanished keeps the locks of its transaction until the database ends
 /// the session.
 #[test]
-fn databases_end_sessions_that_stay_idle_in_a_transaction() {
+fn databases_end_sessions_idle_in_transaction() {
     const CREATE: &str = "CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
     let world = World::new();
     world.postgres.query("CREATE TABLE seen (question text, answer text)");

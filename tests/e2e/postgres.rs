@@ -78,7 +78,7 @@ fn a_connection_authenticates_with_a_client_certificate() {
 }
 
 #[test]
-fn an_issued_certificate_logs_in_until_its_lease_ends() {
+fn issued_certificate_logs_in_until_lease_ends() {
     let world = World::new();
     let authority = &world.postgres.authority;
     for key_type in ["ec", "rsa", "ed25519"] {
@@ -110,7 +110,7 @@ fn an_issued_certificate_logs_in_until_its_lease_ends() {
 }
 
 #[test]
-fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
+fn account_of_userless_connection_changes_own_password() {
     let world = World::empty();
     world.postgres.query("CREATE ROLE app LOGIN PASSWORD 'Hv3-Pq8-Lm5-Zd1'");
     let managed = json!({ "self_managed": true, "username": "", "password": "" });
@@ -137,7 +137,7 @@ fn an_account_of_a_connection_without_a_user_changes_its_own_password() {
 }
 
 #[test]
-fn the_first_host_that_answers_and_takes_writes_is_used() {
+fn first_answering_writable_host_is_used() {
     let world = World::empty();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let closed = listener.local_addr().expect("the listener has an address").port();

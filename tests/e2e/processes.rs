@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 #[test]
-fn a_second_process_on_the_same_data_is_refused() {
+fn second_process_on_same_data_is_refused() {
     let first = Bulkhead::start();
     let second = Command::new(binary())
         .args([
@@ -57,7 +57,7 @@ fn a_stopped_server_exits_with_success() {
 }
 
 #[test]
-fn an_option_of_the_other_mode_is_refused_with_the_right_option() {
+fn wrong_mode_option_is_refused_naming_right_option() {
     for (arguments, right) in [
         (&["--dev", "--listen-address", "127.0.0.1:0"][..], "--dev-listen-address"),
         (&["--dev-listen-address", "127.0.0.1:0"], "--listen-address"),

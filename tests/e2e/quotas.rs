@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn a_client_in_a_loop_gets_as_many_users_as_the_quota_allows_and_no_more() {
+fn lease_quota_limits_users_of_looping_client() {
     let world = World::new();
     let quota = json!({ "path": "database/creds/reader", "max_leases": 3 });
     world.root.write("sys/quotas/lease-count/readers", &quota).expect(204);
@@ -35,7 +35,7 @@ fn a_client_in_a_loop_gets_as_many_users_as_the_quota_allows_and_no_more() {
 }
 
 #[test]
-fn a_client_over_its_rate_is_refused_with_retry_after() {
+fn client_over_rate_is_refused_with_retry_after() {
     let world = World::new();
     let root = &world.root;
     let quota = json!({ "path": "database", "rate": 3, "interval": "1h" });
@@ -53,7 +53,7 @@ fn a_client_over_its_rate_is_refused_with_retry_after() {
 }
 
 #[test]
-fn a_global_quota_survives_a_restart_and_can_be_removed() {
+fn global_quota_survives_restart_and_is_removable() {
     let mut world = World::new();
     let quota = json!({ "rate": 2, "interval": "1h", "block_interval": "1h" });
     world.root.write("sys/quotas/rate-limit/all", &quota).expect(204);

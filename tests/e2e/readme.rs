@@ -122,7 +122,7 @@ fn the_twelve_commands_of_secrets_and_logins_work() {
 }
 
 #[test]
-fn the_demo_prints_the_readmes_commands_and_no_others() {
+fn demo_prints_exactly_readme_commands() {
     let demo = DemoPostgres::start();
     let port = demo.commands.split_once("127.0.0.1:").expect("a port").1;
     let port: String = port.chars().take_while(char::is_ascii_digit).collect();

@@ -38,7 +38,7 @@ fn refusals_hide_existence_of_objects() {
 }
 
 #[test]
-fn a_lease_id_alone_gives_no_right_to_the_lease() {
+fn lease_id_alone_gives_no_right_to_lease() {
     let world = World::new();
     let credential = world.credential("reader");
     let weak = world.weak();
@@ -66,7 +66,7 @@ fn an_unknown_token_is_refused() {
 }
 
 #[test]
-fn a_policy_grants_only_the_paths_that_it_names() {
+fn policy_grants_only_named_paths() {
     let world = World::new();
     world.role("writer", json!({ "default_ttl": "1h" }));
     let client = world
@@ -96,7 +96,7 @@ fn create_and_update_are_separate_capabilities() {
 }
 
 #[test]
-fn a_denial_in_one_policy_outweighs_a_grant_in_another() {
+fn denial_in_one_policy_outweighs_grant_in_another() {
     let world = World::new();
     let rules = r#"path "database/creds/*" { capabilities = ["read"] }
                    path "database/creds/reader" { capabilities = ["deny"] }"#;
@@ -125,7 +125,7 @@ fn a_role_outside_allowed_roles_gets_no_credential() {
 }
 
 #[test]
-fn removing_a_role_from_allowed_roles_stops_neither_renewal_nor_revocation() {
+fn role_removed_from_allowed_roles_renews_and_revokes() {
     let world = World::new();
     let credential = world.credential("reader");
     assert!(world.root.write("database/config/demo", &json!({ "allowed_roles": [] })).status < 300);

@@ -111,7 +111,7 @@ fn bad_parameters_begin_no_rekey() {
 }
 
 #[test]
-fn wrong_shares_and_nonces_are_refused_and_change_nothing() {
+fn wrong_shares_and_nonces_are_refused_without_change() {
     let (mut server, operators) = three_of_five();
     let (_, others) = sealed(5, 3);
     let nobody = server.client(None);
@@ -138,7 +138,7 @@ fn wrong_shares_and_nonces_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn the_old_shares_unseal_until_the_new_shares_are_verified() {
+fn old_shares_unseal_until_new_shares_are_verified() {
     let (mut server, operators) = three_of_five();
     let nobody = server.client(None);
     let nonce = begin(&nobody, 5, 3, true);
@@ -176,7 +176,7 @@ fn the_old_shares_unseal_until_the_new_shares_are_verified() {
 }
 
 #[test]
-fn a_rekey_ends_a_root_generation_with_old_shares() {
+fn rekey_ends_root_generation_with_old_shares() {
     let (server, operators) = three_of_five();
     let nobody = server.client(None);
     let generation = nobody.write("sys/generate-root/attempt", &json!({})).expect(200).body;
@@ -195,7 +195,7 @@ fn a_rekey_ends_a_root_generation_with_old_shares() {
 }
 
 #[test]
-fn without_the_setting_only_a_token_with_sudo_rekeys() {
+fn without_setting_only_sudo_token_rekeys() {
     let (mut server, operators) = sealed(5, 3);
     operators.unseal(&server);
     let root = operators.root(&server);
@@ -222,7 +222,7 @@ fn without_the_setting_only_a_token_with_sudo_rekeys() {
 }
 
 #[test]
-fn a_dev_server_keeps_the_key_of_its_file() {
+fn rekey_of_dev_server_is_refused() {
     let server = Bulkhead::start();
     let asked = json!({ "secret_shares": 1, "secret_threshold": 1 });
     let answer = server.root().write("sys/rotate/root/init", &asked);
@@ -230,7 +230,7 @@ fn a_dev_server_keeps_the_key_of_its_file() {
 }
 
 #[test]
-fn new_shares_are_shown_once_and_in_no_log() {
+fn new_shares_are_shown_once_and_never_logged() {
     let (server, operators) = three_of_five();
     let nobody = server.client(None);
     let nonce = begin(&nobody, 3, 2, false);

@@ -138,7 +138,7 @@ fn a_wrapping_header_counts_under_each_name() {
 }
 
 #[test]
-fn a_wish_for_wrapping_is_refused_where_none_is_served() {
+fn wrapping_request_is_refused_where_unsupported() {
     let server = Bulkhead::start();
     let stranger = server.client(None).wrapping("60");
     for path in ["sys/unseal", "sys/init", "sys/generate-root/attempt", "sys/rekey/init"] {

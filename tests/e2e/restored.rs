@@ -72,7 +72,7 @@ impl OriginalServer {
 }
 
 #[test]
-fn a_restored_copy_does_no_due_work_until_configured() {
+fn restored_copy_does_no_due_work_until_configured() {
     let mut copy = OriginalServer::new();
     let (kept, revoked) = (copy.credential(), copy.credential());
     let password = copy.shown();

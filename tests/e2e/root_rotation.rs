@@ -28,7 +28,7 @@ fn logs_in(postgres: &Postgres, password: &str) -> bool {
 }
 
 #[test]
-fn after_a_rotation_the_connection_works_and_the_old_password_does_not() {
+fn rotation_keeps_connection_and_invalidates_old_password() {
     let world = world();
     let before = world.credential("reader");
     world.root.write("database/rotate-root/demo", &json!({})).expect(204);
@@ -44,7 +44,7 @@ fn after_a_rotation_the_connection_works_and_the_old_password_does_not() {
 }
 
 #[test]
-fn a_rotation_period_rotates_the_password_of_a_connection() {
+fn rotation_period_rotates_connection_password() {
     let world = world();
     let config = keeper(&world, json!({ "rotation_period": 10 }));
     assert!(world.root.write("database/config/demo", &config).status < 300);
@@ -56,7 +56,7 @@ fn a_rotation_period_rotates_the_password_of_a_connection() {
 }
 
 #[test]
-fn a_connection_without_a_password_template_is_not_rotated() {
+fn connection_without_password_template_is_not_rotated() {
     let world = world();
     let inline = world.postgres.url().replace("{{password}}", FIRST);
     let config = keeper(&world, json!({ "connection_url": inline }));
@@ -68,7 +68,7 @@ fn a_connection_without_a_password_template_is_not_rotated() {
 }
 
 #[test]
-fn a_failed_rotation_keeps_the_password_and_completes_after_a_repair() {
+fn failed_rotation_keeps_password_and_completes_after_repair() {
     let world = world();
     let broken = json!({ "root_rotation_statements": "ALTER ROLE nobody PASSWORD '{{password}}'" });
     assert!(world.root.write("database/config/demo", &broken).status < 300);
@@ -109,7 +109,7 @@ fn many_rotations_resets_and_reloads_leave_few_sessions() {
 }
 
 #[test]
-fn the_first_password_does_not_replace_the_one_of_a_rotation() {
+fn first_password_does_not_replace_rotated_password() {
     for is_verified in [true, false] {
         let world = world();
         world.root.write("database/rotate-root/demo", &json!({})).expect(204);
@@ -127,7 +127,7 @@ fn the_first_password_does_not_replace_the_one_of_a_rotation() {
 }
 
 #[test]
-fn a_rotated_password_waits_for_a_write_that_leads_back() {
+fn rotated_password_waits_for_return_to_former_server() {
     let world = world();
     let other = Postgres::start();
     world.root.write("database/rotate-root/demo", &json!({})).expect(204);

@@ -124,7 +124,7 @@ fn after(written: &AtomicU32, more: u32) {
 }
 
 #[test]
-fn sealing_closes_at_once_and_loses_nothing_that_was_answered() {
+fn sealing_closes_at_once_and_keeps_answered_writes() {
     let (world, operators) = world();
     for _ in 0..3 {
         let acknowledged = under_load(&world.root, &[503, 404], |written| {
@@ -146,7 +146,7 @@ fn sealing_closes_at_once_and_loses_nothing_that_was_answered() {
 }
 
 #[test]
-fn a_credential_in_flight_during_a_seal_is_issued_or_revoked() {
+fn credential_requested_during_seal_is_issued_or_revoked() {
     let (world, operators) = world();
     let given = std::thread::scope(|scope| {
         let askers: Vec<_> =
@@ -177,7 +177,7 @@ fn a_credential_in_flight_during_a_seal_is_issued_or_revoked() {
 }
 
 #[test]
-fn a_lease_that_ran_out_while_sealed_ends_after_the_unsealing() {
+fn lease_expired_while_sealed_ends_after_unsealing() {
     let (mut world, operators) = world();
     world.role("brief", json!({ "default_ttl": "2s", "max_ttl": "2s" }));
     for restarts in [false, true] {
@@ -227,7 +227,7 @@ fn a_key_rotation_under_load_loses_nothing() {
 }
 
 #[test]
-fn a_kill_while_the_key_changes_leaves_every_record_readable() {
+fn kill_during_key_change_leaves_every_record_readable() {
     let (mut world, operators) = world();
     for round in 0..5 {
         let name = format!("round-{round}");
@@ -261,7 +261,7 @@ fn a_server_is_sealed_and_unsealed_repeatedly() {
 }
 
 #[test]
-fn a_server_is_its_own_leader_and_ignores_step_down() {
+fn server_is_own_leader_and_ignores_step_down() {
     let (world, _) = world();
     let leader = world.bulkhead.client(None).read("sys/leader").expect(200).body;
     assert_eq!(leader["is_self"], Value::Bool(true), "{leader}");

@@ -19,7 +19,7 @@ fn start_beside(server: &Bulkhead, mode: &[&str]) -> Output {
 }
 
 #[test]
-fn a_second_process_on_the_data_is_refused_sealed_or_open() {
+fn sealed_or_open_data_refuse_second_process() {
     let server = uninitialised();
     let refused = |server: &Bulkhead| {
         for mode in [
@@ -45,7 +45,7 @@ fn a_second_process_on_the_data_is_refused_sealed_or_open() {
 }
 
 #[test]
-fn dev_mode_does_not_open_data_that_were_sealed_by_operators() {
+fn dev_mode_does_not_open_operator_sealed_data() {
     let (mut server, operators) = open();
     server.kill();
     let dev = start_beside(&server, &["--dev", "--dev-listen-address", "127.0.0.1:0"]);
@@ -128,7 +128,7 @@ fn ordinary(outer: &Folder) -> Bulkhead {
 }
 
 #[test]
-fn the_process_memory_is_not_readable_by_its_own_user() {
+fn own_user_cannot_read_process_memory() {
     let outer = Folder::new("dump");
     let mut server = ordinary(&outer);
     server.start_again();
@@ -181,7 +181,7 @@ fn assert_nowhere(server: &Bulkhead, operators: &Operators, in_base64: &[String]
 }
 
 #[test]
-fn no_key_and_no_root_token_is_in_a_file_or_in_the_log() {
+fn files_and_log_lack_key_and_root_token() {
     for (shares, threshold) in [(1, 1), (5, 3)] {
         let mut server = uninitialised();
         let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });

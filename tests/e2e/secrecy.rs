@@ -29,7 +29,7 @@ pub(super) fn a_root_password_full_of_quotes_works_and_shows_nowhere() {
 }
 
 #[test]
-fn every_form_of_connection_url_is_shown_without_its_password() {
+fn every_connection_url_form_is_shown_without_password() {
     let world = world();
     let encoded: String = CANARY.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let quoted = CANARY.replace('\\', r"\\").replace('\'', r"\'");
@@ -91,7 +91,7 @@ pub(super) fn a_refused_connection_never_shows_its_password() {
 }
 
 #[test]
-fn a_failed_statement_with_a_password_reports_only_the_error_code() {
+fn failed_password_statement_reports_only_error_code() {
     let world = world();
     for (name, statement) in [
         ("position", "CREATE ROLE \"{{name}}\" '{{password}}'"),
@@ -167,7 +167,7 @@ fn the_data_folder_is_for_its_owner_only() {
 /// A caller with the right to change a connection's user could learn from the answers which guesses
 /// are parts of the password.
 #[test]
-fn an_answer_does_not_depend_on_a_password_that_the_caller_guesses_at() {
+fn answer_does_not_depend_on_guessed_password() {
     let world = World::new();
     let rules = r#"path "database/config/demo" { capabilities = ["update"] }"#;
     let guesser = world.client_with("guesser", rules);
@@ -188,7 +188,7 @@ fn an_answer_does_not_depend_on_a_password_that_the_caller_guesses_at() {
 
 /// A caller with the right to change a connection could redirect it to another server.
 #[test]
-fn a_stored_password_is_not_sent_to_a_server_that_the_caller_chose() {
+fn stored_password_never_reaches_caller_chosen_server() {
     let world = World::new();
     let thief = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     thief.set_nonblocking(true).expect("a listener can be asked without waiting");

@@ -47,7 +47,7 @@ fn is_in_force(world: &World) -> bool {
 }
 
 #[test]
-fn a_new_static_role_rotates_the_password_and_shows_it() {
+fn new_static_role_rotates_and_shows_password() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     assert!(is_in_force(&world));
@@ -85,7 +85,7 @@ fn a_requested_rotation_changes_the_password_at_once() {
 }
 
 #[test]
-fn custom_statements_rotate_the_password_and_their_errors_hide_it() {
+fn custom_statements_rotate_password_and_errors_hide_it() {
     let world = world();
     let given = json!({ "rotation_statements": "ALTER ROLE \"{{name}}\" PASSWORD '{{password}}'" });
     world.root.write("database/static-roles/app", &with(role("app"), given)).expect(204);
@@ -107,7 +107,7 @@ fn custom_statements_rotate_the_password_and_their_errors_hide_it() {
 }
 
 #[test]
-fn missing_accounts_and_the_connections_own_user_get_no_static_role() {
+fn missing_or_connection_user_gets_no_static_role() {
     let world = world();
     for (username, told) in [("nobody", "no such user"), ("bulkhead", "rotate-root/demo")] {
         let refused = world.root.write("database/static-roles/app", &role(username)).expect(400);
@@ -135,7 +135,7 @@ fn an_imported_password_stays_until_the_first_rotation() {
 /// Each login is a process of the database server, and a pool for each account would push out pools
 /// in use.
 #[test]
-fn verifying_a_password_takes_one_login_and_leaves_no_session() {
+fn password_verification_takes_one_login_without_lingering_session() {
     let world = World::of(Postgres::start_with("of-the-connection", &["-c", "log_connections=on"]));
     account(&world.postgres, "app");
     world.connect("demo");
@@ -152,7 +152,7 @@ fn verifying_a_password_takes_one_login_and_leaves_no_session() {
 /// P1: an unresponsive database delays only requests that need it, and overdue rotations happen
 /// when it is back.
 #[test]
-fn an_unresponsive_database_delays_no_other_and_its_role_recovers() {
+fn unresponsive_database_delays_no_other_and_role_recovers() {
     let world = world();
     let away = Postgres::start_with(&world.postgres.password, &[]);
     account(&away, "far");
@@ -208,7 +208,7 @@ fn a_restart_rotates_only_overdue_roles() {
 
 /// Concurrent changes would fail with the database's error `tuple concurrently updated`.
 #[test]
-fn concurrent_rotations_of_a_role_end_with_one_working_password() {
+fn concurrent_role_rotations_end_with_one_working_password() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     thread::scope(|scope| {
@@ -226,7 +226,7 @@ fn concurrent_rotations_of_a_role_end_with_one_working_password() {
 
 /// S11: each read of static credentials checks the connection's allowed roles.
 #[test]
-fn a_static_role_outside_allowed_roles_shows_no_password() {
+fn static_role_outside_allowed_roles_shows_no_password() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     let closed = with(world.connection(), json!({ "allowed_roles": "other" }));
@@ -238,7 +238,7 @@ fn a_static_role_outside_allowed_roles_shows_no_password() {
 
 /// P10: create and update are separate capabilities.
 #[test]
-fn create_and_update_of_a_static_role_are_separate_capabilities() {
+fn static_role_create_and_update_are_separate_capabilities() {
     let world = world();
     let rules =
         |may: &str| format!("path \"database/static-roles/*\" {{ capabilities = [\"{may}\"] }}");
@@ -251,7 +251,7 @@ fn create_and_update_of_a_static_role_are_separate_capabilities() {
 }
 
 #[test]
-fn a_user_without_login_right_gets_a_new_password() {
+fn user_without_login_right_gets_new_password() {
     let world = world();
     world.postgres.query("ALTER ROLE app NOLOGIN");
     world.root.write("database/static-roles/app", &role("app")).expect(200);
@@ -272,7 +272,7 @@ fn account_names_with_sql_syntax_are_quoted() {
 }
 
 #[test]
-fn a_rotation_repairs_a_role_after_a_database_restore() {
+fn rotation_repairs_role_after_database_restore() {
     let world = world();
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     let lease = world.credential("reader").lease;

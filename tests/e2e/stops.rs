@@ -118,7 +118,7 @@ fn a_repaired_version_replaces_an_endless_migration() {
 }
 
 #[test]
-fn a_move_cuts_a_migration_and_keeps_the_previous_version() {
+fn mount_move_cuts_migration_and_keeps_previous_version() {
     let server = Bulkhead::start();
     let root = server.root();
     stage(&root, 0, &hostile("2.0.0", 2));

@@ -150,7 +150,7 @@ fn static_role(root: &Client, connection: &str) {
 }
 
 #[test]
-fn rotations_resets_and_reloads_at_once_fail_no_request_of_postgresql() {
+fn rotations_resets_and_reloads_fail_no_postgresql_request() {
     let world = World::new();
     let postgres = &world.postgres;
     postgres.query(&format!("CREATE ROLE keeper SUPERUSER LOGIN PASSWORD '{FIRST}'"));
@@ -180,7 +180,7 @@ fn rotations_resets_and_reloads_at_once_fail_no_request_of_postgresql() {
 }
 
 #[test]
-fn rotations_resets_and_reloads_at_once_fail_no_request_of_mariadb() {
+fn rotations_resets_and_reloads_fail_no_mariadb_request() {
     let mariadb = MariaDb::start(&[]);
     let bulkhead = Bulkhead::start();
     let root = bulkhead.root();

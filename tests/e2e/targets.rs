@@ -71,7 +71,7 @@ pub(super) fn a_database_that_does_not_answer_is_502_within_the_connections_time
 }
 
 #[test]
-fn a_database_that_pauses_and_resumes_keeps_no_orphaned_user() {
+fn paused_and_resumed_database_keeps_no_orphaned_user() {
     let world = World::empty();
     let connection = with(world.connection(), json!({ "connect_timeout": "1s" }));
     assert!(world.root.write("database/config/demo", &connection).status < 300);
@@ -113,7 +113,7 @@ fn an_unresponsive_database_does_not_delay_another() {
 /// While the database is away, its leases wait together, and a read of the connection warns of
 /// them.
 #[test]
-fn leases_of_a_database_that_was_away_end_when_it_is_back() {
+fn leases_of_unavailable_database_end_after_its_return() {
     const WAITING: usize = 24;
     let world = World::empty();
     let connection =
@@ -143,7 +143,7 @@ fn leases_of_a_database_that_was_away_end_when_it_is_back() {
 }
 
 #[test]
-fn a_credential_is_revoked_only_at_the_server_that_created_it() {
+fn credential_is_revoked_only_at_creating_server() {
     let world = World::new();
     let credential = world.credential("reader");
     let other = Postgres::start();
@@ -202,7 +202,7 @@ fn a_missing_database_is_reported_as_missing() {
 }
 
 #[test]
-fn an_unknown_url_parameter_is_named_without_parts_of_the_password() {
+fn unknown_url_parameter_is_named_without_password_parts() {
     let world = World::empty();
     let url = world.postgres.url();
     let refused = |url: &str| {
@@ -242,7 +242,7 @@ fn a_reload_without_connections_warns() {
 }
 
 #[test]
-fn a_postgresql_username_template_without_randomness_removes_no_other_user() {
+fn postgresql_nonrandom_username_template_removes_no_other_user() {
     let world = World::empty();
     let template = json!({ "username_template": "v-{{.RoleName}}", "max_open_connections": -1 });
     let connection = with(world.connection(), template);
@@ -262,7 +262,7 @@ fn a_postgresql_username_template_without_randomness_removes_no_other_user() {
 }
 
 #[test]
-fn a_root_password_changed_elsewhere_is_400_and_creates_no_user() {
+fn changed_root_password_is_400_without_new_user() {
     let world = World::new();
     world.postgres.query(
         "CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'; \
@@ -330,7 +330,7 @@ fn a_reused_session_keeps_no_prepared_statements() {
 }
 
 #[test]
-fn removing_a_connection_warns_of_the_leases_that_need_it() {
+fn connection_removal_warns_of_dependent_leases() {
     let world = World::new();
     let credential = world.credential("reader");
     let removed = world.root.delete("database/config/demo").expect(200);

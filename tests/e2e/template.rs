@@ -66,7 +66,7 @@ fn commands(readme: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn an_author_copies_the_template_builds_it_and_uses_it_as_its_readme_says() {
+fn author_builds_and_uses_template_as_readme_says() {
     let folder = Folder::new("template");
     let author = folder.path().join("author");
     run(Command::new("cp").arg("-r").arg(repository().join("plugins/template")).arg(&author));

@@ -47,7 +47,7 @@ fn curl(server: &Bulkhead, arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn curl_is_served_in_both_versions_of_http_once_it_knows_the_authority() {
+fn curl_with_known_authority_uses_both_http_versions() {
     let server = over_tls();
     let authority = server.authority().display().to_string();
     for (version, shown) in [("--http1.1", "version 1.1 status 200"), ("--http2", "status 200")] {
@@ -95,7 +95,7 @@ fn s_client(server: &Bulkhead, arguments: &[&str], input: &str) -> (bool, String
 }
 
 #[test]
-fn openssl_verifies_the_chain_in_tls_1_2_and_1_3_and_older_versions_are_refused() {
+fn openssl_verifies_chain_and_older_tls_is_refused() {
     let server = over_tls();
     for (version, shown) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
         let (ok, text) = s_client(&server, &[version, "-alpn", "h2,http/1.1"], "");
@@ -123,7 +123,7 @@ fn tls_renegotiation_is_refused() {
 }
 
 #[test]
-fn the_command_line_speaks_tls_with_the_two_lines_that_the_server_printed() {
+fn command_line_uses_tls_with_two_printed_lines() {
     let server = over_tls();
     let printed = server.printed();
     let authority = server.authority().display().to_string();
@@ -256,7 +256,7 @@ async fn keep_asking(
 }
 
 #[test]
-fn certificates_are_renewed_under_load_without_a_failed_request() {
+fn certificates_are_renewed_under_load_without_failed_request() {
     let server = over_tls();
     let folder = server.data().join("tls");
     let (of_dev, ours) = (
@@ -305,7 +305,7 @@ fn certificates_are_renewed_under_load_without_a_failed_request() {
 const GROWTH: u64 = 20 << 20;
 
 #[test]
-fn five_hundred_half_open_handshakes_of_one_address_harm_no_other_client() {
+fn half_open_handshake_flood_harms_no_other_client() {
     let server = over_tls();
     let authority = CertificateDer::from_pem_file(server.authority())
         .expect("the server's authority is readable");
@@ -347,7 +347,7 @@ fn five_hundred_half_open_handshakes_of_one_address_harm_no_other_client() {
 }
 
 #[test]
-fn a_unix_socket_serves_clients_and_is_removed_at_the_end() {
+fn unix_socket_serves_clients_until_removed_at_stop() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, data) = (Folder::new("socket"), Folder::new("data"));
     let socket = folder.path().join("b.sock");
@@ -376,7 +376,7 @@ fn a_unix_socket_serves_clients_and_is_removed_at_the_end() {
 }
 
 #[test]
-fn a_server_with_an_unusable_certificate_does_not_start() {
+fn server_with_unusable_certificate_does_not_start() {
     let (folder, authority) = (Folder::new("bad-certificate"), UntrustedAuthority::new());
     let file = |name: &str| folder.path().join(name);
     let ((certificate, key), (_, another)) = (authority.sign(), authority.sign());

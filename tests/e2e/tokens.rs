@@ -9,7 +9,7 @@ const MAKER: &str = r#"path "auth/token/create" { capabilities = ["update"] }
                        path "auth/token/lookup-self" { capabilities = ["read"] }"#;
 
 #[test]
-fn a_child_cannot_be_given_more_than_its_parent_has() {
+fn child_cannot_exceed_parent_policies() {
     let world = World::empty();
     let maker = world.client_with("maker", MAKER);
     world
@@ -29,7 +29,7 @@ fn a_child_cannot_be_given_more_than_its_parent_has() {
 }
 
 #[test]
-fn a_token_looks_up_its_own_policies_and_ttl() {
+fn token_looks_up_own_policies_and_ttl() {
     let world = World::empty();
     let asked = json!({
         "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop",
@@ -54,7 +54,7 @@ fn a_token_looks_up_its_own_policies_and_ttl() {
 }
 
 #[test]
-fn an_expired_token_is_refused_and_its_children_with_it() {
+fn expired_token_is_refused_with_its_children() {
     let world = World::empty();
     world.root.write("sys/policies/acl/maker", &json!({ "policy": MAKER })).expect(204);
     let made = world
@@ -107,7 +107,7 @@ const READER: &str = r#"path "database/creds/*" { capabilities = ["read"] }
                         path "auth/token/lookup-self" { capabilities = ["read"] }"#;
 
 #[test]
-fn a_token_with_three_uses_ends_after_the_third_with_its_credential() {
+fn token_with_three_uses_ends_with_its_credential() {
     let world = World::new();
     world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
     let made = world
@@ -127,7 +127,7 @@ fn a_token_with_three_uses_ends_after_the_third_with_its_credential() {
 }
 
 #[test]
-fn a_batch_token_gets_credentials_that_end_with_it() {
+fn batch_token_credentials_end_with_token() {
     let world = World::new();
     world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
     let asked = json!({ "policies": ["reader"], "type": "batch", "ttl": "5s" });
@@ -180,7 +180,7 @@ pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
 }
 
 #[test]
-fn put_creates_a_token_and_get_can_list_token_roles() {
+fn put_creates_token_and_get_lists_token_roles() {
     let world = World::empty();
     world.root.send("PUT", "auth/token/roles/worker", br#"{"orphan":true}"#).expect(204);
     let made = world
@@ -197,7 +197,7 @@ fn put_creates_a_token_and_get_can_list_token_roles() {
 }
 
 #[test]
-fn a_token_with_an_explicit_maximum_is_not_renewed_past_it() {
+fn renewal_is_capped_at_explicit_token_maximum() {
     let world = World::empty();
     let asked = json!({ "ttl": "1m", "explicit_max_ttl": "5m" });
     let made = world.root.write("auth/token/create", &asked).expect(200);
@@ -208,7 +208,7 @@ fn a_token_with_an_explicit_maximum_is_not_renewed_past_it() {
 }
 
 #[test]
-fn tokens_survive_a_restart_and_are_nowhere_in_the_clear() {
+fn tokens_survive_restart_and_are_never_in_clear() {
     let mut world = World::empty();
     let made = world.root.write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
     let token = made.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();

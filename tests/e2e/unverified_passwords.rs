@@ -102,7 +102,7 @@ fn an_unverified_postgresql_password_is_kept() {
 }
 
 #[test]
-fn a_wrong_imported_password_is_refused_and_an_unverified_one_warns() {
+fn wrong_imported_password_is_refused_and_unverified_warns() {
     let world = world();
     let imported = |password: &str| {
         with(role("demo"), json!({ "skip_import_rotation": true, "password": password }))
@@ -120,7 +120,7 @@ fn a_wrong_imported_password_is_refused_and_an_unverified_one_warns() {
 
 /// Follows the advice of the refusal: retries as often as possible.
 #[test]
-fn a_refused_candidate_password_is_replaced_despite_frequent_retries() {
+fn refused_candidate_password_is_replaced_despite_frequent_retries() {
     let world = world();
     world.root.write("database/static-roles/app", &role("demo")).expect(204);
     world.postgres.query(

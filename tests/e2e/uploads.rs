@@ -26,7 +26,7 @@ fn mounted(root: &Client, path: &str) {
 }
 
 #[test]
-fn an_uploaded_component_survives_a_restart_and_an_unsealing() {
+fn uploaded_component_survives_restart_and_unsealing() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     mounted(&root, "third");
@@ -68,7 +68,7 @@ fn a_registered_component_is_not_replaced() {
 }
 
 #[test]
-fn a_plugin_in_use_or_built_in_is_not_removed() {
+fn used_or_built_in_plugin_is_not_removed() {
     let world = World::empty();
     mounted(&world.root, "third");
     let refused = world.root.delete(PROBE).expect(400);
@@ -86,7 +86,7 @@ fn a_plugin_in_use_or_built_in_is_not_removed() {
 }
 
 #[test]
-fn an_uploaded_component_reaches_nothing_that_it_was_not_granted() {
+fn uploaded_component_reaches_nothing_without_grant() {
     let world = World::empty();
     mounted(&world.root, "third");
     world.root.write("third/count/x", &json!({})).expect(204);
@@ -139,7 +139,7 @@ fn brought_along() -> Vec<u8> {
 }
 
 #[test]
-fn an_uploaded_database_plugin_connects_only_where_ceiling_and_mount_allow() {
+fn uploaded_database_plugin_connects_within_ceiling_and_grants() {
     let world = World::empty();
     let theirs = THEIRS;
     let brought = brought_along();
@@ -174,7 +174,7 @@ fn an_uploaded_database_plugin_connects_only_where_ceiling_and_mount_allow() {
 }
 
 #[test]
-fn a_database_plugin_with_live_leases_is_only_removed_by_force() {
+fn database_plugin_with_leases_needs_forced_removal() {
     let world = World::empty();
     let theirs = THEIRS;
     let brought = brought_along();
@@ -228,7 +228,7 @@ fn compiler_of(server: u32) -> Option<u32> {
 }
 
 #[test]
-fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
+fn killed_compiler_leaves_nothing_and_next_upload_succeeds() {
     let world = World::empty();
     let server = world.bulkhead.pid();
     let answer = thread::scope(|scope| {
@@ -248,7 +248,7 @@ fn a_compiler_that_is_killed_leaves_nothing_and_the_next_upload_is_served() {
 }
 
 #[test]
-fn the_audit_file_records_only_the_length_of_an_upload() {
+fn audit_file_records_only_upload_length() {
     let world = World::empty();
     let probe = guest("probe");
     world.root.upload(PROBE, &probe).expect(204);
@@ -294,7 +294,7 @@ fn the_command_line_registers_lists_shows_and_deregisters() {
 }
 
 #[test]
-fn idle_mounts_of_an_uploaded_component_cost_little_memory_and_no_time_at_the_start() {
+fn idle_mounts_cost_little_memory_without_delaying_start() {
     const MOUNTS: u64 = 1_000;
     let (mut server, operators) = open();
     operators.root(&server).upload(PROBE, &guest("probe")).expect(204);

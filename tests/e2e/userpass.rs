@@ -37,7 +37,7 @@ impl UserpassStage {
 }
 
 #[test]
-fn a_user_logs_in_and_the_token_follows_the_user() {
+fn user_logs_in_and_token_follows_user() {
     let stage = UserpassStage::new();
     let bob = json!({ "password": "open sesame", "policies": "dev", "ttl": "1h" });
     stage.user("bob", &bob);
@@ -64,7 +64,7 @@ fn a_user_logs_in_and_the_token_follows_the_user() {
 }
 
 #[test]
-fn a_narrowed_user_binds_earlier_tokens_from_their_renewal() {
+fn narrowed_user_binds_earlier_tokens_at_renewal() {
     let stage = UserpassStage::new();
     stage.user("bob", &json!({ "password": "open sesame" }));
     let bob = stage.client(&stage.login("bob", "open sesame").expect(200));
@@ -112,7 +112,7 @@ fn guesses_do_not_reveal_existing_names() {
 }
 
 #[test]
-fn an_unknown_user_takes_the_time_of_a_wrong_password() {
+fn unknown_user_takes_time_of_wrong_password() {
     let stage = UserpassStage::new();
     stage.user("bob", &json!({ "password": "open sesame" }));
     let unlocked = json!({ "user_lockout_config": { "lockout_disable": true } });

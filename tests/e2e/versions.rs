@@ -59,7 +59,7 @@ fn both(version: &str) -> (String, String) {
 }
 
 #[test]
-fn a_mount_that_is_swapped_keeps_its_data_its_leases_and_its_timers() {
+fn swapped_mount_keeps_data_leases_and_timers() {
     let world = two_probes();
     let root = &world.root;
     assert_eq!(versions(root), both("1.0.0"));
@@ -134,7 +134,7 @@ fn repeated_swaps_lose_no_request() {
 }
 
 #[test]
-fn data_of_an_older_schema_are_migrated_while_requests_wait_and_a_downgrade_is_refused() {
+fn schema_migration_makes_requests_wait_and_forbids_downgrade() {
     let world = World::empty();
     let root = &world.root;
     root.upload(HOSTILE, &hostile("1.0.0", 2)).expect(204);
@@ -181,7 +181,7 @@ fn a_failed_migration_keeps_the_previous_version() {
 }
 
 #[test]
-fn a_crashing_version_is_replaced_by_the_previous_version() {
+fn crashing_version_is_replaced_by_previous_version() {
     let world = World::empty();
     let root = &world.root;
     root.upload(HOSTILE, &hostile("1.0.0", 2)).expect(204);
@@ -197,7 +197,7 @@ fn a_crashing_version_is_replaced_by_the_previous_version() {
 }
 
 #[test]
-fn missing_versions_and_other_bytes_of_a_version_are_refused() {
+fn missing_versions_and_changed_bytes_are_refused() {
     let world = two_probes();
     let root = &world.root;
     for (version, why) in [("3.0.0", "1.0.0, 2.0.0"), ("newest", "\"newest\""), ("^1", "\"^1\"")] {
@@ -217,7 +217,7 @@ fn missing_versions_and_other_bytes_of_a_version_are_refused() {
 }
 
 #[test]
-fn concurrent_swaps_happen_one_after_the_other_or_are_refused() {
+fn concurrent_swaps_are_sequential_or_refused() {
     let world = two_probes();
     let root = &world.root;
     root.upload(PROBE, &in_version("probe", "3.0.0")).expect(204);
@@ -239,7 +239,7 @@ fn concurrent_swaps_happen_one_after_the_other_or_are_refused() {
 }
 
 #[test]
-fn the_catalog_shows_every_version_and_a_version_in_use_stays() {
+fn catalog_shows_every_version_and_keeps_used_version() {
     let world = two_probes();
     let root = &world.root;
     let listed = root.read("sys/plugins/catalog").expect(200);
@@ -275,7 +275,7 @@ fn tolerant(version: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_mount_can_downgrade_to_a_version_that_reads_its_schema() {
+fn mount_can_downgrade_to_version_reading_its_schema() {
     let world = World::empty();
     let root = &world.root;
     root.upload(HOSTILE, &tolerant("1.0.0")).expect(204);
@@ -288,7 +288,7 @@ fn a_mount_can_downgrade_to_a_version_that_reads_its_schema() {
 }
 
 #[test]
-fn a_pin_decides_for_every_mount_that_does_not_override_the_pin() {
+fn pin_decides_for_every_mount_without_override() {
     const PIN: &str = "sys/plugins/pins/secret/probe";
     let world = two_probes();
     let root = &world.root;
@@ -395,7 +395,7 @@ fn an_empty_version_clears_a_mounts_choice() {
 }
 
 #[test]
-fn a_pin_survives_a_restart_and_keeps_its_version_in_the_catalog() {
+fn pin_survives_restart_and_keeps_version_in_catalog() {
     let (mut server, operators) = open();
     let root = operators.root(&server);
     root.upload(PROBE, &guest("probe")).expect(204);
@@ -416,7 +416,7 @@ fn a_pin_survives_a_restart_and_keeps_its_version_in_the_catalog() {
 }
 
 #[test]
-fn bad_pins_and_reloads_are_refused_with_the_remedy() {
+fn bad_pins_and_reloads_are_refused_with_remedy() {
     let world = two_probes();
     let root = &world.root;
     for (path, fields, why) in [
@@ -494,7 +494,7 @@ fn a_rollback_is_shown_at_the_mount() {
 }
 
 #[test]
-fn a_mount_without_rollback_keeps_the_version_that_crashes() {
+fn mount_without_rollback_keeps_crashing_version() {
     let world = World::empty();
     let root = &world.root;
     for version in ["1.0.0", "2.0.0"] {
@@ -537,7 +537,7 @@ fn patient(version: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_looping_version_is_replaced_before_the_deadline_of_its_calls() {
+fn looping_version_is_replaced_before_call_deadline() {
     let world = World::empty();
     let root = &world.root;
     for version in ["1.0.0", "2.0.0"] {
@@ -600,7 +600,7 @@ fn rows(root: &Client) -> (u64, u64) {
 }
 
 #[test]
-fn five_thousand_records_are_migrated_in_steps_while_requests_wait() {
+fn five_thousand_records_migrate_stepwise_while_requests_wait() {
     let world = World::empty();
     let root = &world.root;
     five_thousand_records(root);
@@ -665,7 +665,7 @@ fn a_repaired_version_completes_a_failed_migration() {
 }
 
 #[test]
-fn a_failed_first_migration_step_keeps_the_previous_version() {
+fn failed_first_migration_step_keeps_previous_version() {
     let world = World::empty();
     let root = &world.root;
     five_thousand_records(root);

@@ -29,7 +29,7 @@ fn assert_refused(answer: Answer) {
 }
 
 #[test]
-fn a_wrapped_credential_reaches_its_reader_with_its_lease() {
+fn wrapped_credential_reaches_reader_with_its_lease() {
     let world = World::new();
     let answer = world.root.wrapping("5m").read("database/creds/reader").expect(200);
     assert_eq!(answer.body["wrap_info"]["ttl"], 300);
@@ -86,7 +86,7 @@ fn one_of_a_hundred_concurrent_readers_unwraps() {
 }
 
 #[test]
-fn a_killed_server_neither_loses_a_wrapped_answer_nor_shows_it_twice() {
+fn killed_server_neither_loses_nor_repeats_wrapped_answer() {
     let mut server = Bulkhead::start();
     let fields = json!({ "password": "p" });
     let (kept, opened) = (wrapped(&server.root(), &fields), wrapped(&server.root(), &fields));

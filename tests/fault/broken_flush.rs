@@ -16,7 +16,7 @@ use serde_json::json;
 const FLUSHES: [u64; 2] = [4, 40];
 
 #[test]
-fn a_failed_flush_stops_all_writes_until_a_restart() {
+fn failed_flush_stops_all_writes_until_restart() {
     let (at_start, at_end) = flushes_of_a_life();
     let tried = FLUSHES[usize::from(thorough())].min(at_end - at_start - 1);
     let mut met = 0;

@@ -281,21 +281,21 @@ fn live<P: Provider>(half: RotationHalf, fault: &str, number: u32) -> bool {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_leaves_one_azure_secret() {
+fn crash_at_any_failpoint_leaves_one_azure_secret() {
     every_point::<Azure>("abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_leaves_one_azure_secret() {
+fn error_at_any_failpoint_leaves_one_azure_secret() {
     every_point::<Azure>("fail");
 }
 
 #[test]
-fn a_crash_at_any_failpoint_leaves_one_google_key() {
+fn crash_at_any_failpoint_leaves_one_google_key() {
     every_point::<Google>("abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_leaves_one_google_key() {
+fn error_at_any_failpoint_leaves_one_google_key() {
     every_point::<Google>("fail");
 }

@@ -174,12 +174,12 @@ impl ClusterLife {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_leaves_no_object_in_a_cluster() {
+fn crash_at_any_failpoint_leaves_no_cluster_object() {
     every_point("abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_leaves_no_object_in_a_cluster() {
+fn error_at_any_failpoint_leaves_no_cluster_object() {
     every_point("fail");
 }
 

@@ -211,22 +211,22 @@ impl DirectoryLife {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_loses_no_directory_account() {
+fn crash_at_any_failpoint_loses_no_directory_account() {
     every_point(DirectoryKind::OpenLdap, "abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_loses_no_directory_account() {
+fn error_at_any_failpoint_loses_no_directory_account() {
     every_point(DirectoryKind::OpenLdap, "fail");
 }
 
 #[test]
-fn a_crash_at_any_failpoint_loses_no_samba_account() {
+fn crash_at_any_failpoint_loses_no_samba_account() {
     every_point(DirectoryKind::Samba, "abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_loses_no_samba_account() {
+fn error_at_any_failpoint_loses_no_samba_account() {
     every_point(DirectoryKind::Samba, "fail");
 }
 

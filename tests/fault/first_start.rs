@@ -14,7 +14,7 @@ const SIGKILL: i32 = 9;
 const FEWEST: u32 = 20;
 
 #[test]
-fn a_server_killed_during_its_first_start_starts_again() {
+fn server_killed_during_first_start_starts_again() {
     let acts = until_nothing_fires(|number| {
         let act = sampled(number);
         let disk = Disk::killing_at(act);

@@ -23,7 +23,7 @@ const SOON: Duration = Duration::from_secs(10);
 const REFUSED: usize = 4;
 
 #[test]
-fn a_full_audit_disk_stops_recorded_requests_until_there_is_space() {
+fn full_audit_disk_blocks_audited_requests_until_freed() {
     for size in SIZES {
         println!("space for {size} bytes");
         live_with(size);

@@ -14,7 +14,7 @@ use serde_json::json;
 const SIZES: [u64; 2] = [6, 60];
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_space_again() {
+fn full_disk_refuses_writes_until_space_returns() {
     let (at_start, at_end) = written_by_a_life();
     let sizes = SIZES[usize::from(thorough())];
     let mut met = 0;

@@ -52,7 +52,7 @@ fn a_crash_at_any_failpoint_loses_nothing() {
 }
 
 #[test]
-fn an_error_at_any_failpoint_loses_nothing_and_is_reported() {
+fn error_at_any_failpoint_is_reported_without_loss() {
     every_point(LoopFault::Fail);
 }
 

@@ -120,12 +120,12 @@ impl HeldCredential {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_leaves_no_mariadb_account() {
+fn crash_at_any_failpoint_leaves_no_mariadb_account() {
     every_point(mariadb(), "abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_leaves_no_mariadb_account() {
+fn error_at_any_failpoint_leaves_no_mariadb_account() {
     every_point(mariadb(), "fail");
 }
 

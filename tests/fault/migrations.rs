@@ -67,7 +67,7 @@ fn is_migrated(root: &Client) -> bool {
 }
 
 #[test]
-fn a_migration_continues_after_a_crash_at_any_failpoint() {
+fn migration_continues_after_crash_at_any_failpoint() {
     let template = prepared();
     let first = points::passed_by("abort", |environment| {
         let mut server = copied(&template);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_write_has_one_state_and_an_unanswered_one_has_two() {
+    fn answered_write_has_one_state_unanswered_has_two() {
         let mut model = Model::default();
         model.wrote("role", Some(json!({ "ttl": 1 })));
         model.may_write("role", Some(json!({ "ttl": 2 })));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_write_without_an_answer_may_be_absent() {
+    fn unanswered_first_write_may_be_absent() {
         let mut model = Model::default();
         model.may_write("role", Some(json!({})));
         assert!(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_expected_until_its_end_comes_near() {
+    fn lease_is_expected_until_near_its_end() {
         assert_eq!(fate(1, |_| ()), CredentialFate::Either);
         assert_eq!(fate(0, |_| std::thread::sleep(Duration::from_millis(1))), CredentialFate::Soon);
         assert_eq!(

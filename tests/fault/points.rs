@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_read_from_calls_and_not_from_words() {
+    fn points_are_read_from_calls_not_words() {
         let point = |name: &str, fallible| Point { name: name.to_owned(), fallible };
         assert_eq!(
             points_in(r#"    failpoint::reach("commit.begin")?;"#),

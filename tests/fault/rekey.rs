@@ -120,11 +120,11 @@ fn live(template: &StoppedServer, fault: &str, number: u32) -> bool {
 }
 
 #[test]
-fn a_crash_during_a_rekey_leaves_one_valid_set_of_shares() {
+fn crash_during_rekey_leaves_one_valid_share_set() {
     one_set_of_shares_opens("abort");
 }
 
 #[test]
-fn an_error_during_a_rekey_leaves_one_valid_set_of_shares() {
+fn error_during_rekey_leaves_one_valid_share_set() {
     one_set_of_shares_opens("fail");
 }

@@ -102,22 +102,22 @@ impl<D: DatabaseKind> DatabaseLife<'_, D> {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_of_a_rotation_loses_no_password() {
+fn crash_at_any_rotation_failpoint_loses_no_password() {
     every_point(postgres(), "abort", STRIDE, |life| life.rotate());
 }
 
 #[test]
-fn an_error_at_any_failpoint_of_a_rotation_loses_no_password() {
+fn error_at_any_rotation_failpoint_loses_no_password() {
     every_point(postgres(), "fail", STRIDE, |life| life.rotate());
 }
 
 #[test]
-fn a_crash_of_a_mariadb_rotation_loses_no_password() {
+fn crash_of_mariadb_rotation_loses_no_password() {
     every_point(mariadb(), "abort", LONG_STRIDE, |life| life.rotate_on_request());
 }
 
 #[test]
-fn an_error_of_a_mariadb_rotation_loses_no_password() {
+fn error_of_mariadb_rotation_loses_no_password() {
     every_point(mariadb(), "fail", LONG_STRIDE, |life| life.rotate_on_request());
 }
 

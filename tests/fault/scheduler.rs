@@ -168,12 +168,12 @@ impl SchedulerLife {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_leaves_scheduler_records_complete() {
+fn crash_at_any_failpoint_keeps_scheduler_records_complete() {
     every_point("abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_leaves_scheduler_records_complete() {
+fn error_at_any_failpoint_keeps_scheduler_records_complete() {
     every_point("fail");
 }
 

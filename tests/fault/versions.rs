@@ -147,12 +147,12 @@ fn check_data(root: &Client) {
 }
 
 #[test]
-fn a_crash_at_any_failpoint_of_a_swap_leaves_one_version_and_whole_data() {
+fn swap_crash_leaves_one_version_and_whole_data() {
     every_point("abort");
 }
 
 #[test]
-fn an_error_at_any_failpoint_of_a_swap_leaves_one_version_and_whole_data() {
+fn swap_error_leaves_one_version_and_whole_data() {
     every_point("fail");
 }
 

@@ -93,18 +93,18 @@ fn an_answer_is_read_at_most_once(fault: &str) -> u32 {
 }
 
 #[test]
-fn a_crash_between_the_end_of_a_wrapping_token_and_its_answer_leaves_a_used_token() {
+fn crash_between_token_end_and_answer_uses_token() {
     assert!(an_answer_is_read_at_most_once("abort") > 0, "no life died between the two");
 }
 
 #[test]
-fn an_error_at_any_failpoint_of_an_unwrapping_gives_the_answer_to_one_reader_at_most() {
+fn unwrapping_error_answers_at_most_one_reader() {
     an_answer_is_read_at_most_once("fail");
 }
 
 /// The point behind the commit of the request, and before its answer.
 #[test]
-fn a_server_that_dies_before_the_answer_leaves_has_used_the_token_up() {
+fn server_dying_before_answer_has_used_token() {
     let template = Template::prepared();
     let mut server = template.copied();
     let dies = [("BULKHEAD_FAULT", "abort@answer.leaves:1".to_owned())];

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_read_once_its_line_is_whole() {
+    fn address_is_read_from_whole_line_only() {
         assert_eq!(address_in("Bulkhead\nlistening on http://127.0.0.1:82"), None);
         let found = address_in("Bulkhead\nlistening on http://127.0.0.1:8200\n");
         assert_eq!(found, Some(([127, 0, 0, 1], 8200).into()));

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn flushed_writes_are_in_every_image_and_others_are_lost_kept_or_torn() {
+    fn only_unflushed_writes_are_lost_kept_or_torn() {
         let entries = [
             write(File::Log, 0, 1),
             entry(File::Log, FileOperation::Flush),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_is_certain_after_the_next_flush_of_any_file() {
+    fn removal_is_certain_after_flush_of_any_file() {
         let mut entries = vec![
             write(File::Journal, 0, 1),
             entry(File::Journal, FileOperation::Flush),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_lost_by_a_failed_flush_are_not_restored_by_the_next_flush() {
+    fn next_flush_does_not_restore_failed_flush_writes() {
         let entries = [
             write(File::Log, 0, 1),
             entry(File::Log, FileOperation::FailedFlush),

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_verified_by_its_own_key_and_no_other() {
+    fn signature_is_verified_only_by_own_key() {
         let (one, other) = (Signer::new("1"), Signer::new("2"));
         let token = one.token(&json!({ "sub": "a" }));
         assert_eq!(one.claims(&token), Some(json!({ "sub": "a" })));

@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "waited 50ms in vain: a miracle")]
-    fn a_condition_that_never_comes_true_fails_by_name() {
+    fn unmet_condition_fails_by_name() {
         until_true("a miracle", Duration::from_millis(50), || false);
     }
 
     #[test]
     #[should_panic(expected = "waited 50ms in vain: a miracle; last: \"sealed\"")]
-    fn a_success_that_never_comes_fails_with_the_last_failure() {
+    fn missing_success_fails_with_last_failure() {
         until_ok("a miracle", Duration::from_millis(50), || Err::<(), _>("sealed"));
     }
 }

@@ -129,7 +129,7 @@ fn files_of_crates(sources: &[Source]) -> BTreeMap<&str, Vec<File<'_>>> {
 }
 
 #[test]
-fn modules_import_in_the_order_of_the_crate_page() {
+fn modules_import_in_crate_page_order() {
     let sources = rust_below(&["host", "plugins"]);
     let (mut found, mut checked) = (Vec::new(), 0);
     for (name, files) in &files_of_crates(&sources) {
@@ -221,7 +221,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn a_re_exported_name_counts_for_the_module_that_defines_it() {
+    fn re_exported_name_counts_for_defining_module() {
         let files = [
             ("lib.rs", ""),
             ("a.rs", "pub use maker::Thing; mod maker;"),
@@ -243,7 +243,7 @@ mod of_the_rule_itself {
     }
 
     #[test]
-    fn parent_and_child_may_form_a_circle_and_many_modules_may_not() {
+    fn parent_child_circle_is_allowed_up_to_limit() {
         let parent = |children: &str| format!("pub use {children};");
         let with = |count: usize| {
             let names = ["b", "c", "d", "e"];

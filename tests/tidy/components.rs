@@ -123,7 +123,7 @@ fn folders_of_this_machine() -> Vec<String> {
 }
 
 #[test]
-fn no_component_contains_a_folder_of_the_build_machine() {
+fn components_contain_no_build_machine_folder() {
     let mut looked_at = 0;
     for path in files_below(&target().join("plugins")) {
         let binary = fs::read(&path).expect("a built component can be read");

@@ -5,7 +5,7 @@ use crate::sources::{Source, all, assert_none};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
-fn every_import_has_its_host_file_and_every_host_file_its_import() {
+fn every_import_and_host_file_has_counterpart() {
     let files = all();
     let mut imports = BTreeSet::new();
     let mut hosts = BTreeSet::new();
@@ -162,7 +162,7 @@ fn kebab(name: &str) -> String {
 }
 
 #[test]
-fn the_structure_check_has_the_lists_of_the_contract() {
+fn structure_check_has_contract_lists() {
     let files = all();
     let below = |start: &str, end: &str| -> String {
         let wanted = files.iter().filter(|f| f.path.starts_with(start) && f.path.ends_with(end));
@@ -187,7 +187,7 @@ fn the_structure_check_has_the_lists_of_the_contract() {
 }
 
 #[test]
-fn the_structure_check_has_the_version_of_the_contract() {
+fn structure_check_has_contract_version() {
     let files = all();
     let world = files.iter().find(|file| file.path == "wit/world.wit").expect("wit/world.wit");
     let package = world.text.lines().next().unwrap_or_default();

@@ -51,7 +51,7 @@ mod of_the_rules_themselves {
     use super::*;
 
     #[test]
-    fn the_phrase_is_found_across_lines_and_usual_phrases_are_not() {
+    fn phrase_is_found_across_lines_unlike_usual_phrases() {
         assert_eq!(phrases("/// this is\n    /// no token"), ["this is no token"]);
         assert_eq!(phrases("format!(\"{name} is no host; give one\")"), ["name is no host"]);
         assert!(phrases("if there is no token, there\n/// are no rights").is_empty());

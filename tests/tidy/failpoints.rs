@@ -33,7 +33,7 @@ fn is_name(rest: &str) -> bool {
 }
 
 #[test]
-fn every_failpoint_has_a_literal_name_of_area_and_moment() {
+fn every_failpoint_has_literal_area_and_moment_name() {
     let mut found = Vec::new();
     for file in elsewhere() {
         for (number, line) in file.code() {

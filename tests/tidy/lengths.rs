@@ -151,7 +151,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_long_function_is_found_and_a_short_one_is_not() {
+    fn only_long_function_is_found() {
         let of = |lines: usize| {
             let body = "    x();\n".repeat(lines);
             source("x.rs", format!("pub(crate) async fn f() {{\n{body}}}\n\nfn g() {{\n}}\n"))
@@ -166,7 +166,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_long_file_is_found_unless_it_is_a_table_or_tests() {
+    fn long_file_is_found_unless_table_or_tests() {
         let long = "//! x\n".repeat(LONGEST_FILE + 1);
         let found = |path: &str, text: &str| long_file(&source(path, text.to_owned()));
         assert_eq!(found("host/x/src/a.rs", &long), Some("host/x/src/a.rs: 401 lines".to_owned()));

@@ -87,7 +87,7 @@ fn every_row_has_the_value_of_its_constant() {
 }
 
 #[test]
-fn every_limit_of_the_server_has_a_row_or_a_reason() {
+fn every_server_limit_has_row_or_reason() {
     let (page, known) = page_and_constants();
     let rows = rows(&page).into_iter().flatten();
     let cited: Vec<(&str, &str)> = rows.flat_map(|row| row.sources).collect();
@@ -104,7 +104,7 @@ fn every_limit_of_the_server_has_a_row_or_a_reason() {
 }
 
 #[test]
-fn every_reason_is_for_a_limit_without_a_row() {
+fn every_reason_belongs_to_limit_without_row() {
     let (page, known) = page_and_constants();
     let listed = INTERNAL.iter().flat_map(|(_, names)| names.iter());
     let is_stale = |name: &&&str| {

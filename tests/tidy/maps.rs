@@ -70,7 +70,7 @@ fn maps_name_every_crate_and_component() {
 }
 
 #[test]
-fn the_picture_of_the_layers_names_every_crate_of_the_server() {
+fn layer_picture_names_every_server_crate() {
     let document = text_of("docs/architecture.md");
     let words = words_of_picture(&document);
     let crates = members(&text_of("Cargo.toml"), "host/");
@@ -94,7 +94,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn a_missing_row_and_a_surplus_row_are_found() {
+    fn missing_and_surplus_rows_are_found() {
         assert_eq!(differing("| `a` | `not-a-member` |\n", "host/"), Vec::<String>::new());
         assert_eq!(differing("| `x`, `y` | |\n\n| `b` | |\n", "plugins/"), Vec::<String>::new());
         assert_eq!(differing("| `b` | |\n", "host/"), ["no row for a", "no member b"]);

@@ -46,7 +46,7 @@ fn crate_of(file: &Source) -> Option<&str> {
 }
 
 #[test]
-fn a_type_name_means_one_thing_in_its_crate() {
+fn type_name_has_one_meaning_per_crate() {
     let sources = rust_below(&["host", "plugins"]);
     let mut names: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for file in &sources {

@@ -13,7 +13,7 @@ fn product(file: &Source) -> impl Iterator<Item = (usize, &str)> {
 }
 
 #[test]
-fn records_are_written_and_read_by_the_trait_of_stored_types() {
+fn stored_type_trait_writes_and_reads_records() {
     let mut found = Vec::new();
     for file in rust_below(&STORING) {
         let bare = product(&file).filter(|(_, line)| {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_of_an_alphabet_has_its_length_and_nothing_else() {
+    fn alphabet_password_has_given_length_and_characters_only() {
         let password = generate_from(64, "ab漢").unwrap();
         assert_eq!(password.chars().count(), 64);
         assert!(password.chars().all(|one| "ab漢".contains(one)), "{password}");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_policies_cannot_be_written_or_deleted_in_any_spelling() {
+    fn built_in_policies_reject_changes_in_any_spelling() {
         for name in ["root", "ROOT", " Root ", "response-wrapping"] {
             assert!(writable_name(name).unwrap_err().contains("cannot be changed"), "{name}");
             assert!(deletable_name(name).unwrap_err().contains("cannot be deleted"), "{name}");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_policy_lets_a_token_look_after_itself_only() {
+    fn default_policy_allows_self_management_of_token_only() {
         let policy = built_in(DEFAULT, DEFAULT_POLICY);
         let acl = acl::Acl::new([&policy]);
         let update = [
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_policy_lets_a_caller_read_the_own_entity_only() {
+    fn default_policy_allows_read_of_own_entity_only() {
         let entity = identity::TemplateEntity {
             id: "1-2".to_owned(),
             name: "ann".to_owned(),

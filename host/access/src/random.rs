@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_the_digits_of_a_number_and_always_as_many_as_asked() {
+    fn base62_digits_match_number_and_requested_length() {
         assert_eq!(base62_digits(0, 3), "000");
         assert_eq!(base62_digits(61 + 62 * 10, 3), "zA0");
         assert_eq!(base62_digits(u128::MAX, 22).len(), 22);
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_from_a_hash_is_always_the_same_and_says_so() {
+    fn uuid_from_hash_is_deterministic_with_version_8() {
         let uuid = uuid_from(&"af".repeat(32));
         assert_eq!(uuid, "afafafaf-afaf-8faf-afaf-afafafafafaf");
         assert_ne!(uuid, uuid_from(&"fa".repeat(32)));
     }
 
     #[test]
-    fn a_run_goes_on_with_new_bytes_where_it_ends() {
+    fn random_buffer_refills_with_new_bytes_at_end() {
         let mut run = RandomBuffer::new();
         let drawn: Vec<u8> = (0..512).map(|_| run.byte().unwrap()).collect();
         let parts: BTreeSet<&[u8]> = drawn.chunks(128).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn base62_has_the_length_that_was_asked_and_never_repeats() {
+    fn base62_text_has_requested_length_and_never_repeats() {
         let (one, other) = (base62(24).unwrap(), base62(24).unwrap());
         assert_eq!(one.len(), 24);
         assert!(one.bytes().all(|byte| byte.is_ascii_alphanumeric()));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_its_answers_at_once_then_some_a_second_and_others_have_theirs() {
+    fn each_client_has_own_budget_refilling_per_second() {
         let (strangers, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
         let admit = |remote: &str, now| strangers.admit_at(remote.parse().unwrap(), now, &log);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_comes_after_a_pause_and_only_so_many_wait() {
+    async fn refusal_is_delayed_and_delayed_refusals_are_bounded() {
         let (strangers, log) =
             (Arc::new(UnauthenticatedLimiter::default()), RecordingLog::default());
         let remote = IpAddr::from([192, 0, 2, 1]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successful_login_gives_back_its_answer_to_the_budget() {
+    fn successful_login_returns_answer_to_budget() {
         let (strangers, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
         let remote = IpAddr::from([192, 0, 2, 1]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_addresses_takes_no_more_memory_and_has_one_share() {
+    fn address_flood_shares_one_budget_in_bounded_memory() {
         let (strangers, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
         let address = |number: u32| IpAddr::from(number.to_be_bytes());

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_text_and_only_the_first_equals_sign_parts_them() {
+    fn pairs_are_text_split_at_first_equals_sign() {
         let url = "connection_url=postgresql://{{username}}@h/db?sslmode=disable";
         let expected = json!({"connection_url": "postgresql://{{username}}@h/db?sslmode=disable",
             "ttl": "1h", "empty": ""});
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_from_files_and_standard_input_as_they_are() {
+    fn values_from_files_and_stdin_are_kept_verbatim() {
         let statements = TemporaryFile::holding("sql", b"CREATE ROLE;\n");
         let words =
             [statements.named("s=@"), "p=-".to_owned(), "e=\\@home".to_owned(), "b=\\n".to_owned()];
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_object_comes_from_standard_input_or_a_file() {
+    fn whole_object_is_read_from_stdin_or_file() {
         let object = r#"{"db_name":"d","n":1,"s":["a"]}"#;
         assert_eq!(
             read(&["-", "extra=1"], object).unwrap(),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_entry_is_named_by_number_and_never_repeated() {
+    fn unreadable_entry_is_named_by_number_not_content() {
         for (words, stdin, part) in [
             (&["a=1", "canary"][..], "", "argument 2: there is no equals sign"),
             (&["=canary"], "", "argument 1: there is no name"),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_on_a_terminal_that_would_show_it() {
+    fn secret_prompt_is_refused_if_terminal_would_echo() {
         let mut screen = Vec::new();
         let refused =
             ask("Unseal key", &|| Err(io::Error::other("no")), &mut &b"c0ffee\n"[..], &mut screen);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_and_a_line_of_no_text_are_refused() {
+    fn endless_line_and_non_text_line_are_refused() {
         let hide = || Ok(Box::new(()) as Box<dyn Any>);
         let endless = vec![b'x'; 9000];
         assert!(ask("Key", &hide, &mut endless.as_slice(), &mut Vec::new()).is_err());

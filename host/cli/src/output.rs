@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_the_lease_first_and_no_line_that_the_server_forged() {
+    fn table_shows_lease_first_and_escapes_forged_lines() {
         let text = render(&credential(), &asked(None, OutputFormat::Table), true).unwrap();
         let expected = "\
 Key                Value
@@ -257,7 +257,7 @@ username           v-x
     }
 
     #[test]
-    fn a_field_is_exact_in_a_pipe_and_harmless_on_a_terminal() {
+    fn field_is_exact_in_pipe_escaped_on_terminal() {
         let field = |name: &str, terminal| {
             render(&credential(), &asked(Some(name), OutputFormat::Table), terminal)
         };
@@ -317,7 +317,7 @@ username           v-x
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_the_last_one_ends_its_line() {
+    fn columns_fit_widest_cell_and_last_stays_unpadded() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
         let shown = columns(
             &["Path", "Type", "Description"],

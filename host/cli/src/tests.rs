@@ -174,7 +174,7 @@ fn delete_prints_deleted_path() {
 }
 
 #[test]
-fn an_answer_of_warnings_alone_is_done_and_says_them() {
+fn answer_with_only_warnings_succeeds_and_prints_warnings() {
     let body = json!({"request_id": "r", "lease_id": "", "data": null, "auth": null,
         "warnings": ["name lower-cased"]});
     let (ran, _) = against(200, &body, &["policy", "write", "P", "-"], "path \"a\" {}");
@@ -234,7 +234,7 @@ fn init_prints_keys_in_order_with_instructions() {
 }
 
 #[test]
-fn init_completes_the_number_that_was_not_typed_and_leaves_wrong_ones_to_the_server() {
+fn init_completes_missing_numbers_and_forwards_wrong_ones() {
     let body = json!({"keys_base64": [], "root_token": "bhs.root"});
     for (args, shares, threshold) in [
         (&[][..], 5, 3),
@@ -261,7 +261,7 @@ fn init_completes_the_number_that_was_not_typed_and_leaves_wrong_ones_to_the_ser
 }
 
 #[test]
-fn keys_that_could_not_be_shown_are_reported_as_lost() {
+fn keys_failing_to_print_are_reported_lost() {
     struct Full;
     impl Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -295,7 +295,7 @@ fn keys_that_could_not_be_shown_are_reported_as_lost() {
 }
 
 #[test]
-fn unseal_takes_a_key_from_the_command_line_or_from_standard_input() {
+fn unseal_reads_key_from_argument_or_stdin() {
     let body = json!({"sealed": true, "t": 3, "n": 5, "progress": 2});
     for (args, stdin) in [(&["c0ffee"][..], ""), (&["-"], "c0ffee\n"), (&[], " c0ffee\r\n")] {
         let (ran, (line, _, sent)) =
@@ -337,7 +337,7 @@ fn unseal_without_one_key_sends_nothing() {
 }
 
 #[test]
-fn a_person_is_asked_for_the_key_and_does_not_see_it() {
+fn unseal_key_prompt_hides_typed_key() {
     let canned = Canned::answering(200, r#"{"sealed": false, "t": 1, "n": 1, "progress": 0}"#);
     let (address, mut out, mut err) = (OsString::from(&canned.address), Vec::new(), Vec::new());
     let env = |name: &str| (name == "BULKHEAD_ADDR").then(|| address.clone());
@@ -436,7 +436,7 @@ fn help_and_wrong_usage_list_commands() {
 }
 
 #[test]
-fn to_an_https_address_nothing_is_sent_in_the_clear() {
+fn plain_text_is_never_sent_to_https_address() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("https://{}", socket.local_addr().unwrap());
     let seen = thread::spawn(move || {

@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_or_folder_the_public_authorities_are_trusted() {
+    fn public_authorities_are_trusted_without_ca_option() {
         assert!(TlsTrust::default().authorities().unwrap().count() > 100);
         assert!(TlsTrust::default().client().is_ok());
     }
 
     #[test]
-    fn the_name_is_the_addresss_unless_another_one_is_set() {
+    fn tls_name_defaults_to_address_host() {
         let name =
             |trust: &TlsTrust, host| trust.name_of(host).map(|name| name.to_str().into_owned());
         assert_eq!(name(&TlsTrust::default(), "[::1]"), Ok("::1".to_owned()));

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stored_token_is_closed_to_others_and_replaces_the_last_one() {
+    fn stored_token_is_owner_only_and_replaces_previous() {
         let home = std::env::temp_dir().join(format!("bulkhead-cli-{}-store", std::process::id()));
         fs::create_dir_all(&home).unwrap();
         assert_eq!(read(&home).unwrap(), None);

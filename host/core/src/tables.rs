@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_is_made_once_for_its_tables_and_the_oldest_makes_room() {
+    fn document_is_built_once_and_oldest_is_evicted() {
         let (documents, mut made) = (DocumentCache::default(), 0);
         let mut get = |version: &str| {
             let document = documents.get(version.to_owned(), || {

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_noted_once_and_moves_to_the_end_when_it_comes_back() {
+    fn returning_version_is_noted_once_at_history_end() {
         let first = VersionHistory::default().followed_by("1", 10).unwrap();
         assert_eq!(first.clone().followed_by("1", 20), None);
         let back = first.followed_by("2", 20).unwrap().followed_by("1", 30).unwrap();

@@ -144,7 +144,7 @@ mod tests {
     use crate::signature::{VerifyingKey, sign};
 
     #[test]
-    fn every_key_that_is_made_signs_and_its_public_half_verifies() {
+    fn every_generated_key_signs_and_public_half_verifies() {
         for (kind, bits, traditional, algorithm) in [
             ("rsa", 0, "RSA PRIVATE KEY", "PS384"),
             ("rsa", 3_072, "RSA PRIVATE KEY", "RS256"),

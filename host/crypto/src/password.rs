@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_of_its_password_alone_and_differs_each_time() {
+    fn password_hash_verifies_only_own_password_and_differs() {
         let (one, other) = (hash_password("correct horse"), hash_password("correct horse"));
         let (one, other) = (one.unwrap(), other.unwrap());
         assert_ne!(one, other);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_are_made_to_be_slow_or_weak_are_refused() {
+    fn slow_or_weak_password_hashes_are_refused() {
         let with =
             |head: &str| format!("{head}$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc");
         for head in [

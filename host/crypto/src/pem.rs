@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_do_not_end_as_they_begin_are_refused() {
+    fn pem_section_with_mismatched_end_is_refused() {
         for text in [
             "",
             "MIIB",

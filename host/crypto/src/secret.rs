@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_armour_of_a_key_is_not_a_secret_and_its_body_is() {
+    fn key_body_is_secret_but_pem_armour_not() {
         let parts = secrets_of("-----BEGIN PRIVATE KEY-----\nAAAABBBB\nCC==\n-----END PRIVATE KEY");
         let parts: Vec<&str> = parts.iter().map(|part| part.as_str()).collect();
         assert_eq!(parts, ["AAAABBBB", "CC=="]);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_is_driven_by_the_task_that_sends_it() {
+    async fn request_is_driven_by_sending_task() {
         let (sender, mut driven) = doubling();
         for number in 1..100 {
             assert_eq!(ask(&sender, &mut driven, number + 100).await, Some(2 * number + 200));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_while_nothing_is_asked_is_seen_before_the_next_question() {
+    async fn idle_connection_end_is_seen_before_next_request() {
         let (sender, mut driven) = doubling();
         assert!(driven.is_open().await);
         drop(sender);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_that_was_used_longest_ago_gives_way() {
+    fn least_recently_used_entry_gives_way() {
         let mut kept = LeastUsed::of(2);
         let of = |number: u8| Fingerprint::begin().number(number).end();
         kept.insert(of(1), "a");

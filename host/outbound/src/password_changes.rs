@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proven_password_is_given_to_no_other_server_and_goes_with_its_mount() {
+    async fn proven_password_is_bound_to_server_and_mount() {
         let (changes, began) = (PasswordChanges::default(), Instant::now());
         let change = changes.begin(account("a")).await;
         change.note_proven("new");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn login_waits_for_password_change_and_uses_proven_password() {
+    async fn login_awaits_password_change_and_uses_proven_password() {
         let changes = Arc::new(PasswordChanges::default());
         let began = Instant::now();
         let change = changes.begin(account("a")).await;

@@ -128,7 +128,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     #[tokio::test]
-    async fn a_call_is_cut_after_the_sign_and_after_the_change_that_it_has_begun() {
+    async fn closing_signal_cuts_call_after_begun_change() {
         for is_sealed in [true, false] {
             let (closing, tree) = (ClosingSignal::default(), CallTree::default());
             let mut context = Context::from_waker(Waker::noop());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stop_of_a_mount_cuts_its_kind_until_resumed() {
+    async fn mount_stop_cuts_call_kind_until_resumed() {
         let closing = ClosingSignal::default();
         let is_cut = |mount: &str, kind| {
             let mut context = Context::from_waker(Waker::noop());

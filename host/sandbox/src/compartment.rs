@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_lets_a_second_of_requests_come_at_once_and_the_others_in_turn() {
+    fn rate_allows_one_second_burst_then_spaced_requests() {
         let (compartment, now) = (limited(200), Instant::now());
         assert_eq!(passing(&compartment, now), 200);
         let wait = compartment.count_request(now).unwrap_err();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mount_has_so_many_connections_and_the_next_one_waits_for_the_end_of_one() {
+    async fn mount_connections_are_bounded_and_next_waits() {
         let all = Arc::new(Semaphore::new(2));
         let limited = |connections: u32| MountLimits { connections, ..MountLimits::default() };
         let (one, other) =

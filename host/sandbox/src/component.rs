@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_code_is_mapped_once_and_only_while_the_component_lives() {
+    fn stored_code_is_mapped_once_per_component_lifetime() {
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
         let made = read(target.join("guests/probe.cwasm"));
         let made = made.expect("the probe is missing: run `make guests`");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_computation_continues_with_a_permit_and_waits_without_one() {
+    async fn long_computation_needs_permit_to_continue() {
         let (permits, compartment, tree) =
             (one(), Compartment::new("m", MountLimits::default()), Arc::new(CallTree::default()));
         let work = async {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_of_a_mount_that_computed_for_long_need_a_turn_from_their_start() {
+    async fn long_computing_mount_needs_permits_from_call_start() {
         let permits = one();
         let busy = Compartment::new("busy", MountLimits::default());
         busy.taken().mark_computing_long(Instant::now());

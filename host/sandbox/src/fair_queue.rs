@@ -153,7 +153,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[test]
-    fn keys_are_served_in_turn_and_items_of_a_key_in_their_order() {
+    fn keys_are_served_in_turn_with_items_ordered() {
         let mut queue = FairQueue::default();
         (0..3).for_each(|item| queue.push("greedy", item));
         queue.push("modest", 10);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_with_most_items_makes_room_for_one_with_fewer() {
+    fn largest_key_gives_room_to_smaller_key() {
         let mut queue = FairQueue::default();
         (0..3).for_each(|item| queue.push("greedy", item));
         queue.push("modest", 10);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_permit_goes_to_the_next_key_that_still_waits() {
+    async fn permit_goes_to_next_waiting_key() {
         let semaphore = FairSemaphore::new(1);
         let first = semaphore.acquire(1).await;
         let mut greedy: Vec<_> = (0..200).map(|_| Box::pin(semaphore.acquire(1))).collect();

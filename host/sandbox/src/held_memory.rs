@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_of_a_mount_together_hold_no_more_than_its_share() {
+    fn memory_of_mount_calls_stays_within_share() {
         let (process, mount, other) = (Arc::default(), Arc::default(), Arc::default());
         let calls: Vec<HeldMemory> = (0..4).map(|_| HeldMemory::default()).collect();
         let quarter = limits::HELD_BYTES_OF_MOUNT / 4;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn lent_memory_counts_with_that_of_calls_and_is_given_back_once() {
+    fn lent_memory_counts_with_calls_and_returns_once() {
         let (process, mount) = (Arc::default(), Arc::default());
         let call = HeldMemory::default();
         assert!(call.take(limits::HELD_BYTES_OF_MOUNT - 1, &mount, &process));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_of_all_mounts_together_hold_no_more_than_the_process_has() {
+    fn memory_of_all_calls_stays_within_process_bound() {
         let process = Arc::default();
         let share = limits::HELD_BYTES_OF_MOUNT;
         let calls: Vec<HeldMemory> = (0..limits::HELD_BYTES / share)

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_lets_go_of_the_key_that_was_used_longest_ago() {
+    fn full_key_ring_drops_least_recently_used_key() {
         let ring = KeyRing::default();
         let keys: Vec<String> = (0..=limits::PARSED_KEYS).map(|_| key("ed25519")).collect();
         let (first, others) = keys.split_first().unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_that_signed_last_signs_again_for_its_algorithm_alone() {
+    fn last_signing_key_is_reused_for_same_algorithm() {
         let signer = LastSigner::default();
         let made =
             || KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap().private_key;

@@ -104,7 +104,7 @@ mod tests {
     const MEBIBYTE: usize = 1 << 20;
 
     #[test]
-    fn memory_is_counted_for_the_instance_and_for_the_process_and_given_back_once() {
+    fn memory_counted_for_instance_and_process_returns_once() {
         let all = Arc::new(GuestMemory::default());
         let mut memory = MemoryLimiter::new(3 * MEBIBYTE, &all);
         assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_process_has_no_more_memory_nobody_is_blamed_for_it() {
+    fn exhausted_process_memory_blames_no_instance() {
         let all = Arc::new(GuestMemory::default());
         let mut greedy = MemoryLimiter::new(usize::MAX, &all);
         assert!(greedy.memory_growing(0, limits::GUEST_MEMORY_BYTES, None).unwrap());

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_observations_add_up_and_a_gauge_stands_where_it_was_set_last() {
+    fn counters_and_observations_add_and_gauges_keep_last() {
         let metrics = MetricsRegistry::default();
         for (label, one) in [
             ("x", MetricReading::Counted(2)),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_keeps_a_bounded_number_of_short_words() {
+    fn mount_keeps_bounded_number_of_short_labels() {
         let metrics = MetricsRegistry::default();
         give(&metrics, "pa ss", MetricReading::Counted(1));
         give(&metrics, &"x".repeat(65), MetricReading::Counted(1));

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_texts_of_an_answer_and_of_a_refusal_count() {
+    fn size_counts_all_texts_of_answers_and_refusals() {
         let ext = vec![("ab".to_owned(), "cde".to_owned())];
         let configured = Configured {
             settings: "x".repeat(10),

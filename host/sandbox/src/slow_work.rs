@@ -81,7 +81,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[tokio::test]
-    async fn a_mount_with_a_thousand_wishes_keeps_another_waiting_for_one_of_them() {
+    async fn thousand_requests_of_mount_delay_other_by_one() {
         let one = || Arc::new(Semaphore::new(1));
         let work = SlowWork { keys: one(), hashes: one() };
         let (greedy, modest) = (SlowWorkQueues::default(), SlowWorkQueues::default());
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_with_a_thousand_wishes_keeps_another_waiting_for_one_of_them() {
+    async fn thousand_requests_of_client_delay_other_by_one() {
         let (work, mount) = (SlowWork::new(), SlowWorkQueues::default());
         let client = |last| Some(Client::of([192, 0, 2, last].into()));
         let first = work.hash(&mount, client(1)).await;

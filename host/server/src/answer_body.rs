@@ -174,7 +174,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[tokio::test]
-    async fn an_answer_holds_its_connection_until_all_of_it_is_taken() {
+    async fn answer_holds_connection_until_fully_taken() {
         let slots = ConnectionSlots::new(1, 1);
         let slot = Arc::new(slots.take(Ipv4Addr::LOCALHOST.into(), false).await.unwrap());
         let untaken = Arc::new(UntakenAnswers::default());

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_over_its_budget_loses_the_connection_that_waited_longest() {
+    async fn client_over_budget_loses_longest_waiting_connection() {
         let (budget, slots) = (budget(), slots(6).await);
         let mut held: Vec<Bytes> =
             (0..4).map(|index| budget.hold(own(MIB), client(1), &slots[index])).collect();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_clients_together_have_a_budget_and_the_one_with_most_pays() {
+    async fn all_clients_share_budget_and_largest_user_pays() {
         let (budget, slots) = (budget(), slots(4).await);
         let _three = budget.hold(own(3 * MIB), client(1), &slots[0]);
         let _two = budget.hold(own(2 * MIB), client(2), &slots[1]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_large_answer_is_sent_and_a_shared_document_takes_nothing() {
+    async fn large_answer_fits_and_shared_document_costs_nothing() {
         let (budget, slots) = (budget(), slots(2).await);
         let large = budget.hold(own(9 * MIB), client(1), &slots[0]);
         assert_eq!((cut(&slots).await, large.len()), (vec![false; 2], 9 * MIB));

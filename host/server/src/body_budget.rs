@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn body_budget_counts_parsed_size_and_oversize_is_413() {
+    fn parsed_body_size_counts_and_oversize_is_413() {
         let budget = BodyBudget::new(MIB);
         let mut memory = budget.begin(address(1));
         memory.grow_to(60 << 10).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_body_that_is_let_in_finds_room() {
+    fn largest_admitted_body_finds_room() {
         holding(&BodyBudget::new(1 << 30), 1, 1 << 30).unwrap();
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_behind_a_proxy_has_its_part_and_others_theirs() {
+    fn proxied_client_is_bounded_without_limiting_others() {
         let (concurrency, client) = (ClientConcurrency::new(2), IpAddr::from([192, 0, 2, 1]));
         let (_first, second) =
             (concurrency.admit(client).unwrap(), concurrency.admit(client).unwrap());

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_ends_at_the_most_and_comes_back() {
+    fn client_share_ends_at_maximum_and_returns() {
         let (mut usage, one) = (ClientUsage::default(), client("192.0.2.1"));
         assert!(
             usage.take(one, 2, 3) && !usage.take(one, 2, 3),

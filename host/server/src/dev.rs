@@ -217,7 +217,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_temporary_directory_is_private_and_goes_with_the_process() {
+    fn temporary_directory_is_private_and_ends_with_process() {
         let log: Arc<dyn Log> = Arc::new(RecordingLog::default());
         let data = DevDirectory::prepare(None).unwrap();
         let path = data.path().to_path_buf();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn dev_announcement_shows_address_token_commands_and_ready_line() {
+    fn dev_announcement_shows_address_token_commands_and_readiness() {
         let data = DevDirectory::Kept(PathBuf::from("./d"));
         let (token, unseal_key) = (Secret::new("bhs.abc"), Secret::new("c0ffee"));
         let urls = ["http://127.0.0.1:4321".to_owned()];

@@ -97,7 +97,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn an_authority_and_a_certificate_are_made_that_only_the_owner_may_read_and_replace_the_old() {
+    fn dev_certificates_are_private_and_replace_old_ones() {
         let data = std::env::temp_dir().join(format!("bh-{}", random::base62(8).unwrap()));
         let names = ["vault.example".to_owned()];
         let read = |file: &Path| std::fs::read_to_string(file).unwrap();

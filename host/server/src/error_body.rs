@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bare_refusal_gets_a_body_that_says_why() {
+    async fn bare_refusal_gets_body_with_reason() {
         for (status, says) in [("400 Bad Request", "not an HTTP/1.1"), ("431 X", "100")] {
             let bare = format!(
                 "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\ndate: now\r\n\r\n"

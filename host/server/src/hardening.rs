@@ -74,7 +74,7 @@ mod tests {
     use rustix::process::dumpable_behavior;
 
     #[test]
-    fn a_hardened_process_dumps_no_core_and_shares_no_file() {
+    fn hardened_process_neither_dumps_core_nor_shares_files() {
         harden().unwrap();
         assert_eq!(getrlimit(Resource::Core).current, Some(0));
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn one_plugin_or_all_are_asked_for_as_table_or_json() {
+    fn inspect_accepts_one_or_all_and_output_format() {
         let inspection = |name: Option<&str>, json| {
             InspectAction::Inspect(Inspection { name: name.map(str::to_owned), json })
         };

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_neither_forge_a_line_nor_drive_a_terminal() {
+    fn log_value_cannot_forge_line_or_control_terminal() {
         let forged =
             line(&[("name", "x\nlevel=error event=forged"), ("title", "\u{1b}[31mred\u{9b}0m\r")]);
         assert_eq!(forged.matches('\n').count(), 1, "{forged}");

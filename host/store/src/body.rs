@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn another_type_is_parsed_each_time_and_a_failure_is_not_kept() {
+    fn other_types_and_failures_are_parsed_each_time() {
         let body = RecordBody::new(b"7".to_vec());
         body.parsed(number).unwrap();
         assert_eq!(*body.parsed(|bytes| Ok::<_, ()>(bytes.len())).unwrap(), 1);

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_record_is_cached_until_it_is_written() {
+    fn read_record_is_cached_until_written() {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.keep(commits, &address(), &found(b"old"));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_record_is_not_cached_before_the_old_record_is_removed() {
+    fn written_record_is_cached_only_after_old_removal() {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([address()].iter());
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_hold_only_if_all_are_kept_as_they_were_read() {
+    fn reads_hold_only_if_all_are_cached_unchanged() {
         let cache = RecordCache::default();
         cache.keep(0, &address(), &found(b"x"));
         cache.keep(0, &Address::new(Space::Data, "absent"), &None);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_began_before_a_commit_leaves_nothing_behind() {
+    fn read_begun_before_commit_is_not_cached() {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([].iter());
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn absence_is_known_too_and_leases_are_not_kept() {
+    fn absence_is_cached_and_leases_are_not() {
         let cache = RecordCache::default();
         cache.keep(0, &address(), &None);
         assert!(matches!(cache.find(&address()), Ok(None)));

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_join_to_the_same_text_are_different_labels() {
+    fn fields_joining_to_same_text_give_different_labels() {
         let sealed = cipher(1).seal(label(&["ab", "c"]), b"body").unwrap();
         for other in
             [label(&["a", "bc"]), label(&["abc"]), label(&["ab", "c", ""]), label(&["c", "ab"])]
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_another_cluster_and_another_purpose_open_nothing() {
+    fn other_key_cluster_or_purpose_opens_nothing() {
         let sealed = cipher(1).seal(label(&[]), b"body").unwrap();
         assert!(cipher(2).open(label(&[]), &sealed).is_none());
         assert!(cipher(1).open(AssociatedData::of(&[8; 16], "record"), &sealed).is_none());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_and_every_shortened_text_is_refused() {
+    fn every_changed_byte_or_shortened_text_is_refused() {
         let sealed = cipher(1).seal(label(&["a"]), b"body").unwrap();
         for position in 0..sealed.len() {
             let mut changed = sealed.clone();

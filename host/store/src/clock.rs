@@ -198,7 +198,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_timer_of_five_seconds_ends_within_six_for_any_change_of_the_clock() {
+    fn five_second_timer_ends_timely_despite_clock_change() {
         for (case, set) in [
             ("left alone", [0, 0, 0]),
             ("an hour ahead", [HOUR, 0, 0]),
@@ -225,7 +225,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn clock_jump_is_reported_once_and_small_correction_ignored() {
+    fn clock_jump_is_reported_once_without_small_corrections() {
         let hands = TestClock::new();
         let clock = hands.clock();
         hands.pass(60_000);
@@ -242,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_the_mark_goes_on_from_it_and_one_that_is_not_does_not_move() {
+    fn only_clock_behind_mark_moves_to_mark() {
         let hands = TestClock::new();
         let clock = hands.clock();
         let began = clock.now();
@@ -262,7 +262,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn store_time_counts_milliseconds_since_1970_and_goes_on() {
+    fn store_time_advances_in_milliseconds_since_1970() {
         let from_2020_to_2200 = 1_577_836_800_000..7_258_118_400_000;
         let clock = StoreClock::system();
         let began = clock.now();

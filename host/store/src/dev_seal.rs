@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_key_is_made_once_and_only_its_owner_can_read_it() {
+    async fn dev_key_is_made_once_for_owner_only() {
         let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let first = dev_key(&directory).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_others_can_read_is_refused_with_its_mode() {
+    async fn key_readable_by_others_is_refused_with_mode() {
         let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         dev_key(&directory).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_of_the_wrong_length_is_refused_and_not_shown() {
+    async fn key_of_wrong_length_is_refused_and_hidden() {
         let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         dev_key(&directory).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_new_key_is_made_over_data_that_it_could_not_open() {
+    async fn no_new_key_is_made_over_unopenable_data() {
         let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let elsewhere = SealKey::generate().unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_share_of_a_dev_directory_opens_it_by_hand() {
+    async fn dev_directory_opens_manually_with_its_share() {
         let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let share = dev_key(&directory).unwrap().share();

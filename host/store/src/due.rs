@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_records_of_a_lane_are_counted_up_to_a_limit() {
+    async fn lane_records_are_counted_up_to_limit() {
         let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         let count =
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_due_time_is_the_earliest_or_the_earliest_after_a_moment() {
+    async fn next_due_time_is_earliest_optionally_after_moment() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         assert_eq!(store.next_due().await.unwrap(), None);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_due_at_the_first_moment_of_time_is_found() {
+    async fn record_due_at_time_zero_is_found() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put_due(&store, Address::new(Space::Timer, "t"), Some(0), "").await;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_of_a_time_before_1970_are_nobodys_work() {
+    async fn rows_due_before_1970_are_ignored() {
         let scratch = ScratchDirectory::new();
         let store = sample(&scratch).await;
         edit(&store, "UPDATE record SET due = -5 WHERE key = 'early'").await;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn finding_due_work_costs_no_more_for_a_longer_backlog() {
+    async fn due_work_search_cost_ignores_backlog_length() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let mut looks = Vec::new();

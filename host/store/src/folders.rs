@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_another_number_after_each_write_in_it_and_only_then() {
+    fn folder_number_changes_only_with_writes_inside() {
         let folders = FolderNumbers::new().unwrap();
         let (roles, all) = (number(&folders, "m/roles/"), number(&folders, "m/"));
         for elsewhere in ["m/rolesy", "m/roles", "n/roles/a", "config"] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_holds_for_no_reader_while_its_folder_is_being_written() {
+    fn folder_number_is_invalid_while_folder_is_written() {
         let folders = FolderNumbers::new().unwrap();
         let before = number(&folders, "m/");
         folders.begin_writing([data("m/new/a")].iter());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_asks_for_folder_after_folder_makes_none_forget_but_its_own() {
+    fn many_folders_of_mount_evict_only_own_numbers() {
         let folders = FolderNumbers::new().unwrap();
         let (other, own) = (number(&folders, "n/"), number(&folders, "m/first/"));
         for count in 0..2 * MOST_FOLDERS {

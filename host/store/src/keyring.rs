@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_key_opens_only_with_its_key_cluster_and_configuration() {
+    fn root_key_needs_exact_key_cluster_and_configuration() {
         let root = RootKey::generate().unwrap();
         let sealed = root.seal(&key(1), &HERE, THREE_OF_FIVE).unwrap();
         let open = |byte, cluster: &ClusterId, shares, threshold| {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyring_comes_back_with_all_terms_and_the_same_hash_key() {
+    fn keyring_round_trip_keeps_terms_and_hash_key() {
         let root = RootKey::generate().unwrap();
         let ring =
             Keyring::generate(100).unwrap().with_new_term(200).unwrap().with_new_term(300).unwrap();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_that_was_never_written_is_not_a_keyring() {
+    fn never_written_encoding_is_no_keyring() {
         let ring = Keyring::generate(1).unwrap().with_new_term(2).unwrap();
         let whole = ring.encode();
         assert!(Keyring::decode(&whole).is_some());

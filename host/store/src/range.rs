@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_continues_after_the_key_it_is_given() {
+    fn range_continues_after_given_key() {
         let range = KeyRange::new(Space::Data, "roles/", "roles/b");
         assert!(!holds(&range, "roles/b"));
         assert!(holds(&range, "roles/b\0"));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_continuation_outside_of_the_prefix_does_not_widen_the_range() {
+    fn continuation_outside_prefix_does_not_widen_range() {
         let before = KeyRange::new(Space::Data, "roles/", "a");
         assert!(holds(&before, "roles/") && !holds(&before, "b"));
         let beyond = KeyRange::new(Space::Data, "roles/", "z");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_prefix_steps_over_surrogates_and_past_the_last_character() {
+    fn prefix_end_skips_surrogates_and_last_character() {
         assert_eq!(end_of("a\u{d7ff}"), Some("a\u{e000}".to_owned()));
         assert_eq!(end_of("a\u{10ffff}\u{10ffff}"), Some("b".to_owned()));
         assert_eq!(end_of("\u{10ffff}"), None);

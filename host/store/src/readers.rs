@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_is_used_again_unless_it_met_an_error_or_was_left() {
+    async fn connection_is_reused_unless_failed_or_abandoned() {
         let (_scratch, store) = opened().await;
         let readers = store.database().readers();
         let idle = || sync::lock(&readers.idle).len();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_so_many_and_the_next_reader_waits() {
+    async fn readers_are_bounded_and_next_waits() {
         let (_scratch, store) = opened().await;
         let database = store.database();
         let (holding, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_of_record_never_share_a_number_or_a_name() {
+    fn record_kinds_never_share_number_or_name() {
         let numbers: BTreeSet<u8> = Space::ALL.iter().map(|space| space.number()).collect();
         let names: BTreeSet<&str> = Space::ALL.iter().map(|space| space.name()).collect();
         assert_eq!((numbers.len(), names.len()), (Space::ALL.len(), Space::ALL.len()));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_walk_gives_every_key_of_its_prefix_once_and_in_order() {
+    async fn walk_gives_each_prefix_key_once_in_order() {
         let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         for (limit, expected) in [
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn records_of_an_owner_are_listed_once_in_order_of_creation() {
+    async fn owner_records_are_listed_once_in_creation_order() {
         let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         let scan = |owner: &str| store.scan_owned(Space::Data, owner);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_scan_goes_on_where_it_is_sent_also_after_its_end() {
+    async fn scan_continues_at_given_key_even_after_end() {
         let scratch = ScratchDirectory::new();
         let store = filled(&scratch).await;
         let mut scan = store.scan(Space::Data, "");

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_statement_has_its_own_values_and_its_own_rows() {
+    async fn each_statement_has_own_values_and_rows() {
         let mut connection = connection().await;
         for _ in 0..2 {
             let mut script = StatementBatch::default();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_failure_ends_it_and_says_how_much_was_done() {
+    async fn first_failure_ends_batch_and_counts_done_statements() {
         let mut connection = connection().await;
         let mut script = StatementBatch::default();
         script.add("CREATE TABLE t (one INTEGER PRIMARY KEY)");

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_a_term_that_the_keyring_lacks_does_not_open() {
+    fn record_of_missing_keyring_term_does_not_open() {
         let seal = seal();
         let mut sealed = seal.seal(seal.label("record"), b"body").unwrap();
         sealed[4] = 9;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_text_opens_for_its_purpose_and_cluster_only_also_after_a_rotation() {
+    fn rotation_keeps_text_bound_to_purpose_and_cluster() {
         let seal = seal();
         let text = seal.seal_text("batch", b"body").unwrap();
         assert!(
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_not_a_sealed_text_and_a_changed_text_is_none_either() {
+    fn record_or_changed_text_is_no_sealed_text() {
         let seal = seal();
         let record = seal.seal(seal.label("record").text("batch"), b"body").unwrap();
         assert!(seal.open_text("batch", &URL_SAFE_NO_PAD.encode(record)).is_none());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyed_hash_depends_on_key_purpose_and_text_and_on_nothing_else() {
+    fn keyed_hash_depends_only_on_key_purpose_text() {
         let hash = |key, purpose, text: &str| {
             SecretHasher::new(&[key; KEY_BYTES]).keyed_hash(purpose, text.as_bytes())
         };

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bell_rings_for_its_keys_and_remembers_that_it_rang() {
+    async fn bell_rings_for_watched_keys_and_remembers_ring() {
         let watched = Arc::new(WatchedKeys::default());
         let watch = watched.watch(vec!["m/a".to_owned(), "m/b".to_owned()]);
         watched.ring([address(Space::Data, "m/c"), address(Space::Core, "m/a")].iter());

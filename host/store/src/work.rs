@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_is_listed_again_and_again_is_remembered_once() {
+    fn repeatedly_listed_range_is_remembered_once() {
         let mut reads = ReadSet::default();
         for _ in 0..25_000 {
             reads.remember_range(range(), 9, keys(0..9)).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_changed_between_two_listings_is_a_conflict() {
+    fn range_changed_between_listings_is_conflict() {
         for (limit, changed) in [(9, keys(1..10)), (20, keys(1..10)), (4, keys(1..5)), (9, vec![])]
         {
             let mut reads = ReadSet::default();

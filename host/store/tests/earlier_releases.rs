@@ -65,7 +65,7 @@ async fn read(store: &Arc<Store>, space: Space, key: &str) -> Record {
 }
 
 #[tokio::test]
-async fn a_directory_of_the_first_release_opens_with_all_its_records() {
+async fn first_release_directory_opens_with_all_records() {
     let directory = Directory::of(FIRST_RELEASE).await;
     let held = directory.hold().await;
     assert_eq!(held.seal_config().await.unwrap(), Some(SealConfig::new(5, 3).unwrap()));

@@ -81,7 +81,7 @@ fn committed(outcome: Result<Option<u64>, StoreFault>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_that_each_keep_a_rule_never_break_it_together() {
+async fn rule_kept_by_each_writer_holds_under_concurrency() {
     let bed = Bed::open("skew").await;
     for _ in 0..ROUNDS {
         bed.put("left", "on call").await;
@@ -112,7 +112,7 @@ async fn go_off_call(store: &Arc<Store>, who: &str) -> Result<Option<u64>, Store
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_one_of_many_that_found_a_key_absent_takes_it() {
+async fn key_found_absent_by_many_is_taken_once() {
     let bed = Bed::open("absent").await;
     for round in 0..ROUNDS {
         bed.race(move |store, writer| async move {
@@ -131,7 +131,7 @@ async fn only_one_of_many_that_found_a_key_absent_takes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_that_was_counted_never_grows_beyond_its_limit() {
+async fn counted_list_never_exceeds_its_limit() {
     const SEATS: usize = 5;
     let bed = Bed::open("range").await;
     for round in 0..ROUNDS {

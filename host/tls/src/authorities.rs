@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_certificates_are_read_and_nonsense_is_not() {
+    fn certificate_times_are_read_and_nonsense_is_refused() {
         assert_eq!(read_time("19700101000001Z"), Some(1));
         assert_eq!(read_time("20261122180000Z"), Some(1_795_370_400));
         assert_eq!(read_time("19500101000000Z"), Some(0));

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_found_inside_the_errors_that_hold_it() {
+    fn fault_is_found_inside_wrapping_errors() {
         let wrong = Error::InvalidCertificate(CertificateError::UnknownIssuer);
         assert_eq!(TlsFault::find(&wrong), Some(TlsFault::UnknownIssuer));
         let within = io::Error::other(io::Error::other(wrong));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_alert_has_a_fault_and_no_text_of_the_peer() {
+    fn every_alert_has_fault_without_peer_text() {
         for (alert, fault) in [
             (AlertDescription::ProtocolVersion, TlsFault::NothingInCommon),
             (AlertDescription::CertificateRequired, TlsFault::CertificateRequired),

@@ -25,7 +25,7 @@ fn says(why: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_certificate_and_its_key_are_served_in_both_versions() {
+fn certificate_and_key_serve_both_tls_versions() {
     let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     let (config, ends) = server_config(&settings, PROTOCOLS).unwrap();
@@ -65,7 +65,7 @@ fn unusable_certificate_files_are_refused_with_remedy() {
 }
 
 #[test]
-fn a_key_that_others_may_read_or_that_is_not_a_key_is_refused_and_never_repeated() {
+fn exposed_or_invalid_key_is_refused_without_repetition() {
     let authority = TestAuthority::new();
     let settings = authority.serve(&authority.sign(7));
     for mode in [0o604, 0o620, 0o644, 0o666] {
@@ -102,7 +102,7 @@ fn authorities_of_clients_are_certificates() {
 }
 
 #[test]
-fn suites_are_chosen_within_their_version_and_the_others_stay() {
+fn suites_are_chosen_within_version_and_others_stay() {
     let aes = TlsSuite::find("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384").unwrap();
     assert_eq!(aes.version, TlsVersion::Tls12);
     let left = |suites| provider(&AllowedSuites::new(suites)).cipher_suites;
@@ -113,7 +113,7 @@ fn suites_are_chosen_within_their_version_and_the_others_stay() {
 }
 
 #[test]
-fn a_range_of_versions_is_never_empty_and_older_versions_are_none() {
+fn version_range_is_nonempty_and_excludes_older_versions() {
     use TlsVersion::{Tls12, Tls13};
     assert_eq!(VersionRange::new(Tls13, Tls12), None);
     assert_eq!(VersionRange::new(Tls12, Tls13), Some(VersionRange::ALL));
@@ -130,7 +130,7 @@ fn a_range_of_versions_is_never_empty_and_older_versions_are_none() {
 }
 
 #[test]
-fn a_file_that_is_too_long_is_refused_and_not_cut() {
+fn too_long_file_is_refused_and_not_cut() {
     let authority = TestAuthority::new();
     let mut text = authority.pem();
     let padding = " ".repeat((1 << 20) - text.len());
@@ -144,7 +144,7 @@ fn a_file_that_is_too_long_is_refused_and_not_cut() {
 }
 
 #[test]
-fn a_file_may_lack_certificates_only_if_the_reader_says_so() {
+fn file_may_lack_certificates_only_if_reader_allows() {
     let authority = TestAuthority::new();
     let file = NamedFile::new("-ca-path", authority.write("README", "nothing"));
     assert_eq!(file.certificates_if_any(), Ok(Vec::new()));
@@ -154,7 +154,7 @@ fn a_file_may_lack_certificates_only_if_the_reader_says_so() {
 }
 
 #[test]
-fn a_pipe_is_read_only_if_the_reader_says_so() {
+fn pipe_is_read_only_if_reader_allows() {
     let (receiver, mut sender) = std::io::pipe().unwrap();
     let authority = TestAuthority::new();
     std::io::Write::write_all(&mut sender, authority.pem().as_bytes()).unwrap();
@@ -165,7 +165,7 @@ fn a_pipe_is_read_only_if_the_reader_says_so() {
 }
 
 #[test]
-fn given_authorities_are_trusted_alone_or_besides_the_public_ones() {
+fn given_authorities_are_trusted_alone_or_beside_public() {
     let authority = TestAuthority::new();
     let given = [authority.der()];
     let public = Authorities::public_and(&[]).unwrap().count();
@@ -179,7 +179,7 @@ fn given_authorities_are_trusted_alone_or_besides_the_public_ones() {
 }
 
 #[test]
-fn a_server_name_is_a_host_name_or_an_address() {
+fn server_name_is_host_name_or_address() {
     for (text, name) in [("[::1]", "::1"), ("127.0.0.1", "127.0.0.1"), ("a.example", "a.example")] {
         assert_eq!(server_name(text).unwrap().to_str(), name);
     }
@@ -240,7 +240,7 @@ async fn changed_certificate_files_are_served_unless_invalid() {
 }
 
 #[test]
-fn nearly_certificates_do_not_read_and_do_no_harm() {
+fn damaged_certificates_are_unreadable_and_harmless() {
     let authority = TestAuthority::new();
     let whole = authority.der();
     assert!(der::parse_members(&whole).is_some());

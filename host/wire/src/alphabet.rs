@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_character_has_as_many_bytes_as_the_others_for_any_number() {
+    fn characters_have_equal_byte_shares_for_any_count() {
         for count in 1..=MOST_CHARACTERS {
             let (alphabet, mut drawn) = (alphabet(count), Vec::new());
             let mut next = 0_u16;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_gives_one_byte_only_is_noticed() {
+    fn generator_repeating_one_byte_is_noticed() {
         let stuck = alphabet(200).draw(&mut || Ok(255));
         assert!(stuck.unwrap_err().message.contains("random generator"));
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_cannot_be_typed_from_paper_are_refused() {
+    fn characters_untypable_from_paper_are_refused() {
         for text in ["a\n", "\0", "a\u{a0}b", "e\u{301}", "\u{200b}", "\u{7f}", "\u{e000}"] {
             assert!(Alphabet::of(text).unwrap_err().contains("not printable"), "{text:?}");
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alphabet_has_as_many_characters_as_a_byte_has_values() {
+    fn alphabet_size_is_bounded_by_byte_values() {
         let text: String = ('\u{4e00}'..).take(MOST_CHARACTERS + 1).collect();
         assert!(Alphabet::of(&text).unwrap_err().contains("more than 256"));
         let halves = text.split_at(text.len() / 2 / 3 * 3);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_shown_without_the_bits_of_its_hosts_and_read_back() {
+    fn network_is_shown_without_host_bits_and_reparsed() {
         for (written, shown) in [
             ("10.1.2.3/8", "10.0.0.0/8"),
             ("10.1.2.3/32", "10.1.2.3"),

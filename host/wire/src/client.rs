@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_client_and_every_address_of_ipv4_its_own() {
+    fn client_is_ipv6_network_or_single_ipv4_address() {
         assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
         assert_ne!(client("192.0.2.1"), client("192.0.2.2"));

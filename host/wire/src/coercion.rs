@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_lost_digits_does_not_become_a_text() {
+    fn number_with_lost_digits_becomes_no_text() {
         let long: Value = serde_json::from_str("123456789012345678901234567890").unwrap();
         assert!(coerce(FieldKind::String, &long).is_err());
         assert!(coerce(FieldKind::TextList, &json!([long])).is_err());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_word_or_an_empty_reference() {
+    fn name_is_word_or_empty_reference() {
         check(
             FieldKind::Name,
             &[(json!("a.b"), json!("a.b")), (json!(""), json!("")), (json!(7), json!("7"))],

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_one_line_and_its_pem_again() {
+    fn key_line_and_pem_convert_both_ways() {
         let pem = "-----BEGIN PUBLIC KEY-----\nMCow\nBQYD=\n-----END PUBLIC KEY-----\n";
         assert_eq!(key_line(pem), "MCowBQYD=");
         assert_eq!(key_line(&key_pem("MCowBQYD=")), "MCowBQYD=");

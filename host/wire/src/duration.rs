@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_duration_is_refused_with_its_value_and_the_accepted_forms() {
+    fn invalid_duration_refusal_shows_value_and_accepted_forms() {
         let overflow = "9".repeat(60);
         let hostile = [
             "-5", "-5s", "+5s", "5x", "s", ".", ".s", "1.5", "1.2.3s", "1 h", "1h 30m", "1e3",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_when_they_are_whole_and_not_negative() {
+    fn duration_number_must_be_whole_and_not_negative() {
         assert_eq!(seconds(&json!(300)), Ok(300));
         assert_eq!(seconds(&json!(300.0)), Ok(300));
         assert_eq!(seconds(&json!(-0.0)), Ok(0));

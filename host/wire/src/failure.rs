@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_put_together_is_recorded_only_where_its_author_says_so() {
+    fn assembled_message_is_recorded_only_if_author_allows() {
         assert_eq!(Failure::invalid("key is required").recorded, "key is required");
         let together = Failure::invalid(format!("ttl: {} is not a duration", quoted("hunter2")));
         assert_eq!(together.recorded, "");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_text_is_short_and_cannot_forge_a_line() {
+    fn quoted_text_is_short_and_forges_no_line() {
         assert_eq!(quoted("a\nlevel=error \u{1b}[2J\""), r#""a\nlevel=error \u{1b}[2J\"""#);
         assert_eq!(quoted(&"ü".repeat(65)), format!("\"{}…\"", "ü".repeat(64)));
         assert_eq!(quoted(&"ü".repeat(64)), format!("\"{}\"", "ü".repeat(64)));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_an_object_is_refused_with_its_kind() {
+    fn non_object_value_is_refused_with_kind() {
         for (body, kind) in
             [("[]", "a list"), ("3", "a number"), ("\"x\"", "a string"), ("true", "a boolean")]
         {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_twice_is_named_at_any_depth() {
+    fn duplicate_key_is_named_at_any_depth() {
         assert!(object(br#"{"ttl":1,"ttl":2}"#).unwrap_err().contains("\"ttl\" is given twice"));
         assert!(object(br#"{"a":[{"b":1,"b":1}]}"#).unwrap_err().contains("\"b\" is given twice"));
         assert!(
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_an_error_and_not_a_crash() {
+    fn deep_nesting_fails_without_crash() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(object(deep.as_bytes()).unwrap_err().contains("recursion limit"));
         let ordinary = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn of_some_members_the_others_are_skipped_however_large_they_are() {
+    fn unrequested_members_are_skipped_at_any_size() {
         let names = ["key".to_owned(), "reset".to_owned()];
         let junk = "[{\"a\":0}],".repeat(100_000);
         let text = format!("{{\"x\":[{junk}1],\"key\":\"share\",\"y\":{{}},\"reset\":[true]}}");

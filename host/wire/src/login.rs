@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_neither_empty_nor_long_and_can_be_printed() {
+    fn names_are_nonempty_short_and_printable() {
         assert!(check_alias(&too_long(512)).is_ok());
         for name in [too_long(513), String::new(), " ".to_owned(), "a\nb".to_owned()] {
             assert!(check_alias(&name).is_err(), "{name:?}");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_named_by_few_and_plain_words() {
+    fn series_is_named_by_few_plain_words() {
         assert_eq!(check(&[metric()]), Ok(()));
         assert!(metric().has("done") && !metric().has("other") && !metric().has(""));
         let plain = Metric { label: String::new(), values: Vec::new(), ..metric() };

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_starts_and_ends_with_a_word_character() {
+    fn name_starts_and_ends_with_word_character() {
         for text in ["a", "_", "7", "readonly", "a-b", "a.b", "a..b", "a--b_", "A_1.x"] {
             assert!(is_name(text), "{text}");
         }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_at_the_ends_do_not_make_another_path() {
+    fn outer_slashes_do_not_change_path() {
         for raw in [
             "database/creds/a b",
             "/database/creds/a b",
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_auth_method_is_mounted_below_auth_and_never_over_tokens() {
+    fn auth_method_mounts_below_auth_never_over_tokens() {
         let path = MountPath::below_auth("/teams/cloud-a/").unwrap();
         assert_eq!(
             (path.as_str(), path.listed(), path.is_auth()),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_path_is_of_an_engine_or_of_an_auth_method() {
+    fn full_path_belongs_to_engine_or_auth_method() {
         for (text, path) in [
             ("database", "database/"),
             ("/auth/x/", "auth/x/"),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_mount_path_is_text_and_checked_when_read() {
+    fn stored_mount_path_is_text_checked_when_read() {
         let path = MountPath::new("database").unwrap();
         assert_eq!(serde_json::to_string(&path).unwrap(), r#""database/""#);
         assert_eq!(serde_json::from_str::<MountPath>(r#""database/""#).unwrap(), path);

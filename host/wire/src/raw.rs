@@ -79,7 +79,7 @@ mod tests {
     use crate::failure::FailureKind;
 
     #[test]
-    fn a_failure_is_one_text_with_the_time_to_wait() {
+    fn failure_is_one_text_with_wait_time() {
         let failure =
             Failure { retry_after: Some(1_500), ..Failure::new(FailureKind::RateLimited, "no") };
         let told = RawResponse::failed(&failure);

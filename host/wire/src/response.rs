@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_object_is_404_without_an_error_text() {
+    fn missing_object_is_404_without_error_text() {
         assert_eq!(text(Response::failed(&Failure::absent())), answer(404, r#"{"errors":[]}"#));
     }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn data_comes_in_an_envelope_and_bare_answers_without_one() {
+    fn data_has_envelope_and_bare_answers_have_none() {
         let data = Map::from_iter([("keys".to_owned(), json!([]))]);
         let (status, content_type, body) = text(Response::data("5e1c", data));
         assert_eq!((status, content_type.as_str()), (200, "application/json"));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_stands_in_the_envelope_as_any_other_data() {
+    fn listing_stands_in_envelope_like_other_data() {
         let data = json!({ "keys": ["a", "b"], "key_info": { "a": { "n": 1 }, "b": {} } });
         let envelope = Envelope {
             request_id: "\"data\":null,\\\"data\\\":null".to_owned(),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_wrapped_answer_only_the_wrapping_token_leaves() {
+    fn wrapped_answer_releases_only_wrapping_token() {
         let wrap_info = Some(json!({ "token": "bhs.1" }));
         let envelope = Box::new(Envelope { wrap_info, ..Envelope::default() });
         let hidden = Box::new(ResponseBody::Bare(json!({ "password": "hunter2" })));

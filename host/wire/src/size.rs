@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_size_is_refused_with_its_value_and_the_accepted_forms() {
+    fn invalid_size_refusal_shows_value_and_accepted_forms() {
         let long = "9".repeat(60);
         let hostile = [
             "", "MiB", "-1", "+1", "1.5MiB", "32MB", "32mib", "32M", "1 MiB", "1MiB1KiB", "٣KiB",

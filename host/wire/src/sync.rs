@@ -29,7 +29,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_panic_of_one_holder_leaves_the_lock_to_the_others() {
+    fn panic_of_lock_holder_leaves_lock_usable() {
         let (mutex, shared) = (Mutex::new(1), RwLock::new(2));
         thread::scope(|scope| {
             let panicking = scope.spawn(|| {

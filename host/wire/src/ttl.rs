@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_wish_comes_before_the_role_and_the_role_before_the_mount() {
+    fn caller_ttl_precedes_role_and_role_precedes_mount() {
         assert_eq!(ttl(BOUNDS, 60, 1000, 1000), 60);
         assert_eq!(ttl(BOUNDS, 0, 1000, 1000), HOUR);
         assert_eq!(ttl(TtlBounds { role_ttl: 0, ..BOUNDS }, 0, 1000, 1000), 2 * HOUR);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_cannot_pass_the_maximum_that_counts_from_the_issue() {
+    fn renewal_cannot_pass_maximum_counted_from_issue() {
         let granted = grant(&BOUNDS, HOUR, 1000, 1000 + DAY - 60).unwrap();
         assert_eq!(granted.ttl, 60);
         let warning = granted.warning.unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_maximum_is_refused_never_granted_as_zero() {
+    fn used_up_maximum_is_refused_never_zero() {
         for now in [1000 + DAY, 1001 + DAY, u64::MAX] {
             let failure = grant(&BOUNDS, HOUR, 1000, now).unwrap_err();
             assert_eq!(failure.kind, FailureKind::InvalidRequest);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_maximum_the_wish_stands_and_without_anything_it_is_our_fault() {
+    fn unbounded_request_stands_and_missing_ttl_is_internal() {
         let silent = TtlBounds::default();
         assert_eq!(ttl(silent, u64::MAX, 0, u64::MAX), u64::MAX);
         assert_eq!(grant(&silent, 0, 0, 0).unwrap_err().kind, FailureKind::Internal);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_maximum_counts_like_the_others_and_is_named() {
+    fn explicit_maximum_counts_like_others_and_is_named() {
         let granted =
             grant(&TtlBounds { explicit_max: 2 * HOUR, ..BOUNDS }, DAY, 1000, 1000 + HOUR).unwrap();
         assert_eq!(granted.ttl, HOUR);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn each_renewal_gives_the_whole_period_for_any_request_and_any_age_of_the_token() {
+    fn renewal_gives_whole_period_despite_request_and_age() {
         let periodic = TtlBounds { period: 3 * HOUR, ..BOUNDS };
         for (increment, now) in [(0, 1000), (60, 1000), (90 * DAY, 1000), (0, 1000 + 400 * DAY)] {
             assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_capped_by_the_mount_and_ended_by_the_explicit_maximum_only() {
+    fn only_explicit_maximum_ends_period_capped_by_mount() {
         let granted =
             grant(&TtlBounds { period: 40 * DAY, ..BOUNDS }, 0, 1000, 1000 + 400 * DAY).unwrap();
         assert_eq!(granted.ttl, 32 * DAY);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lifetime_shortened_twice_is_reported_as_finally_granted() {
+    fn twice_shortened_lifetime_is_reported_as_finally_granted() {
         let granted = grant(&BOUNDS, 90 * DAY, 1000, 1000).unwrap();
         assert_eq!(granted.clone().at_most(DAY, "the token's"), granted, "nothing was cut");
         let cut = granted.at_most(HOUR, "what is left of the token");

@@ -177,7 +177,7 @@ mod tests {
                       /providers/Microsoft.Compute/virtualMachines/vm-1";
 
     #[test]
-    fn an_id_is_read_in_its_parts_and_has_one_spelling() {
+    fn id_is_read_in_parts_with_one_spelling() {
         let id = ArmId::parse(VM).unwrap();
         let spelled = VM.replace("Microsoft.Compute/virtualMachines", MACHINE);
         assert_eq!(id.to_string(), spelled);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_compared_whole_and_without_regard_to_case() {
+    fn ids_compare_whole_and_without_case() {
         let id = ArmId::parse(VM).unwrap();
         assert_eq!(Some(&id), ArmId::parse(&VM.to_uppercase()).as_ref());
         assert_eq!(Some(&id), ArmId::parse(&VM.to_lowercase()).as_ref());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_letter_of_another_script_is_folded_into_a_name() {
+    fn letters_of_other_scripts_are_not_folded() {
         // The Kelvin sign and the long s, which Unicode folds into k and s.
         let kept = ArmId::parse(&VM.replace("vm-1", "kiosk")).unwrap();
         for confused in ["\u{212a}iosk", "kio\u{17f}k"] {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_would_lead_to_another_resource_is_refused() {
+    fn id_leading_to_other_resource_is_refused() {
         let long = VM.replace("vm-1", &"x".repeat(261));
         let endless = format!("{VM}{}", "/a/b".repeat(600));
         for text in [

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_of_a_cloud_name_the_same_one_in_any_case() {
+    fn both_cloud_spellings_match_in_any_case() {
         for (contract, provider) in [
             ("CloudAPublicCloud", "AzurePublicCloud"),
             ("CloudAUSGovernmentCloud", "AZUREUSGOVERNMENTCLOUD"),
@@ -166,7 +166,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_cloud_has_names_and_origins_of_its_provider() {
+    fn every_cloud_has_provider_names_and_origins() {
         for (names, origins) in PROVIDER {
             for name in names {
                 let cloud = NationalCloud::named(name).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grants_that_are_asked_for_are_the_places_of_the_table() {
+    fn requested_grants_equal_origins_of_cloud_table() {
         let asked: Vec<&str> =
             ASKS.iter().filter_map(|ask| ask.strip_prefix("http:")?.strip_suffix(":443")).collect();
         let known: Vec<&str> =

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_seconds_and_a_read_shows_the_contracts_text_or_nanoseconds() {
+    fn number_is_seconds_shown_as_text_or_nanoseconds() {
         for (text, milliseconds, shown) in [
             ("4", 4_000, "4s"),
             ("4s", 4_000, "4s"),

@@ -30,7 +30,7 @@ mod tests {
     use super::{is_email, is_unique_id};
 
     #[test]
-    fn an_account_has_an_address_or_a_number_and_nothing_else() {
+    fn account_has_address_or_number_only() {
         for email in
             ["app@p1.iam.gserviceaccount.com", "1234-compute@developer.gserviceaccount.com"]
         {

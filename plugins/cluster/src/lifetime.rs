@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_is_asked_for_no_less_than_it_gives() {
+    fn cluster_is_asked_for_at_least_its_minimum() {
         assert_eq!(lease(60).asked(), 600);
         assert_eq!(lease(601).asked(), 601);
         assert_eq!(lease(u64::MAX).asked(), u64::from(u32::MAX));

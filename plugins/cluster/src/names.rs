@@ -63,7 +63,7 @@ mod tests {
     use bulkhead_sdk::testbed::TestHost;
 
     #[test]
-    fn roles_of_the_cluster_may_have_colons_and_no_slash() {
+    fn cluster_role_name_allows_colon_but_no_slash() {
         for text in ["system:auth-delegator", "edit", "A b", "a:b:c"] {
             assert!(is_role_name(text), "{text:?}");
         }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_label_for_any_name_of_the_caller() {
+    fn generated_name_is_label_for_any_caller_name() {
         let host = TestHost::default();
         let long = "a".repeat(99);
         for display_name in ["token", "jo@x.example", "Ünal", "../../", "", long.as_str()] {

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_kept_in_lower_case_sorted_and_each_once() {
+    fn list_is_kept_lower_case_sorted_and_unique() {
         let given = ["app3", "app4", "App4", " apps ", ""].map(str::to_owned);
         assert_eq!(listed(&given).unwrap(), ["app3", "app4", "apps"]);
         assert_eq!(listed(&["*".to_owned()]).unwrap(), ["*"]);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_names_account_and_role_and_bears_the_labels_that_no_role_can_override() {
+    fn binding_names_account_role_and_fixed_labels() {
         assert_eq!(
             sent(&plan(), ObjectKind::RoleBinding, None),
             json!({

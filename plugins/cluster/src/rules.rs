@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_the_cluster_would_refuse_or_ignore_are_refused_at_once() {
+    fn rules_refused_or_ignored_by_cluster_are_refused() {
         let many =
             format!("rules: [{}]", "{apiGroups: [''], resources: [a], verbs: [b]},".repeat(257));
         for (text, expected) in [

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stated_lifetime_counts_if_the_token_cannot_be_read() {
+    fn stated_lifetime_counts_if_token_is_unreadable() {
         for token in ["opaque", "a.b.c", "a.bm8.c", "..", &format!("a.{}.c", "e".repeat(40_000))] {
             assert_eq!(lifetime(&status_of(token, 3_600), 0), Some(3_600), "{token}");
         }

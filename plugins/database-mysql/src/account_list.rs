@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_accounts_of_a_statement_are_read_and_no_other_text() {
+    fn statement_accounts_are_read_without_other_text() {
         for (text, accounts, is_plain) in [
             ("CREATE USER 'a'@'%' IDENTIFIED BY 'p,''@'", &["a@%"][..], true),
             ("create user `a` @ localhost, b@10.0.0.1", &["a@localhost", "b@10.0.0.1"], true),

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_is_evident_or_has_to_be_looked_at() {
+    fn creation_is_evident_or_must_be_looked_up() {
         for (text, is_evident) in [
             ("CREATE USER '{{name}}'@'%' IDENTIFIED BY '{{password}}'", true),
             ("create  user `{{name}}` IDENTIFIED BY '{{password}}'", true),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_statement_with_the_password_gives_an_identity() {
+    fn only_statement_with_password_gives_identity() {
         let texts =
             ["CREATE USER '{{name}}' IDENTIFIED BY '{{password}}'", "CREATE USER '{{name}}_f'"];
         let named = created(&prepared(&texts), "v-a");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_a_reason_other_than_the_password_says_nothing_of_the_password() {
+    fn refusal_for_other_reason_leaves_password_unknown() {
         for number in ["1130", "1251", "1524", "1698", "3118", "3159", "4151"] {
             assert_eq!(checked(&refused("refused", Some(number)), "u"), Ok(None), "{number}");
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_login_is_a_wrong_password_only_where_an_account_takes_logins_from_here() {
+    fn denied_login_disproves_password_only_with_matching_account() {
         let wrong = denied().answers_row("mysql.user", &["u", ""]);
         assert_eq!(checked(&wrong, "u"), Ok(Some(false)));
         assert_eq!(checked(&denied(), "u"), Ok(None), "the accounts are of other hosts");
@@ -166,7 +166,7 @@ mod tests {
 
     /// The query would need the password in question.
     #[test]
-    fn of_the_connections_own_user_nothing_more_is_asked() {
+    fn denied_login_of_connection_user_asks_nothing_more() {
         let script = denied();
         assert_eq!(checked(&script, "root"), Ok(Some(false)));
         assert_eq!(script.asked().len(), 1);

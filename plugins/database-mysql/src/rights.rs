@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_a_role_may_give_is_not_missed() {
+    fn right_possibly_given_by_role_is_not_missing() {
         for grants in [
             &["GRANT ALL PRIVILEGES ON *.* TO `a`@`%` WITH GRANT OPTION"][..],
             &["GRANT `admins`@`%` TO `a`@`%`", "GRANT USAGE ON *.* TO `a`@`%`"],

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_cut_as_the_server_cuts_it() {
+    fn long_name_is_truncated_as_by_server() {
         let long = format!("CREATE ROLE \"{}ä_ro\"", "x".repeat(62));
         assert_eq!(roles(&long).names, ["x".repeat(62)]);
     }

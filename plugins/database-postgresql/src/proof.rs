@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_a_reason_other_than_the_password_says_nothing_of_the_password() {
+    fn refusal_for_other_reason_leaves_password_unknown() {
         for (code, state, expected) in [
             ("refused", "28P01", Some(false)),
             ("refused", "28000", None),
@@ -119,7 +119,7 @@ mod tests {
 
     /// The query would need the password in question.
     #[test]
-    fn of_the_connections_own_user_nothing_more_is_asked() {
+    fn denied_login_of_connection_user_asks_nothing_more() {
         let script = refused("refused", Some("28P01"));
         assert_eq!(checked(&script, "root"), Ok(Some(false)));
         assert_eq!(script.asked().len(), 1);

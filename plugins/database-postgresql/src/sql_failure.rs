@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_the_host_acts_on_keep_their_word() {
+    fn failure_codes_handled_by_host_stay_unchanged() {
         let target =
             ParsedConnection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         for code in [
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn oversized_row_error_is_reported_as_too_many_grants() {
+    fn oversized_row_is_reported_as_too_many_grants() {
         let target =
             ParsedConnection::read(&SqlScript::settings("host=db user=root")).unwrap().target;
         assert_eq!(

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sslmode_has_its_meaning_with_and_without_roots() {
+    fn every_sslmode_has_meaning_with_and_without_roots() {
         for (written, alone, with_roots) in [
             ("", Ok("prefer"), Ok("verify-full")),
             ("sslmode=disable", Ok("disable"), Err("tls-contradiction")),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn pem_may_stand_in_the_url_and_system_means_the_public_roots() {
+    fn sslrootcert_accepts_pem_and_system_means_public_roots() {
         let url = format!("host=db user=u sslrootcert='{PEM}'");
         assert_eq!(tls(&url, &[]).unwrap().root_certificates.as_deref(), Some(PEM));
         let system = tls("host=db user=u sslrootcert=system", &[]).unwrap();

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_admits_nobody_and_a_star_everybody() {
+    fn empty_list_admits_nobody_and_star_everybody() {
         assert!(!admits(&[], "reader"));
         assert!(admits(&["*"], "reader"));
         assert!(admits(&["writer", "read*"], "reader"));
@@ -382,14 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_is_not_in_the_catalog_is_the_callers_mistake() {
+    fn plugin_missing_from_catalog_is_caller_error() {
         let failure =
             about("orders", Failure::new(FailureKind::NotFound, "there is no plugin \"x\""));
         assert_eq!(failure.kind, FailureKind::InvalidRequest);
     }
 
     #[test]
-    fn the_catalog_is_asked_for_a_version_without_the_letter() {
+    fn catalog_request_omits_version_letter() {
         let connection =
             Connection { plugin_version: "v1.2.3".to_owned(), ..Connection::default() };
         assert_eq!(connection.for_host("orders").version, "1.2.3");

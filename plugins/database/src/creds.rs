@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_lease_is_written_down_and_committed_before_the_user_exists() {
+    fn lease_is_committed_before_user_exists() {
         let bed = ready();
         let reply = bed.read("creds/reader").unwrap();
         assert_eq!(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_the_database_refused_to_create_is_not_removed_by_name() {
+    fn refused_user_creation_causes_no_removal_by_name() {
         let bed = ready();
         bed.host.refuse_creation(Failure::invalid("the user exists"));
         assert_eq!(bed.read("creds/reader").err().unwrap().kind, FailureKind::InvalidRequest);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_the_connection_does_not_admit_is_denied() {
+    fn role_not_admitted_by_connection_is_denied() {
         let bed = ready();
         bed.write("roles/stranger", &reader()).unwrap();
         bed.host.steps();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_policy_is_named_before_anything_is_made() {
+    fn missing_policy_is_named_before_creation() {
         let bed = ready();
         bed.write("config/orders", &json!({"password_policy": "gone"})).unwrap();
         bed.host.steps();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_display_name_reaches_the_plugin_as_it_is() {
+    fn display_name_reaches_plugin_unchanged() {
         let mut bed = ready();
         bed.caller.display_name = "ldap-\"; DROP".to_owned();
         bed.read("creds/reader").unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_creation_names_the_connection_and_never_the_password() {
+    fn failed_creation_names_connection_but_no_password() {
         let bed = ready();
         bed.host.refuse("create-accounts", Failure::invalid("statement 0 failed (SQLSTATE 42601)"));
         let refused = bed.read("creds/reader").err().unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_longer_than_the_mount_allows_is_cut_with_a_warning() {
+    fn lease_above_mount_maximum_is_cut_with_warning() {
         let bed = ready();
         bed.write("roles/reader", &with(reader(), json!({"default_ttl": "90d", "max_ttl": 0})))
             .unwrap();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_every_account_of_its_creation_and_no_account_of_somebody_else() {
+    fn lease_ends_every_created_but_no_foreign_account() {
         let bed = ready();
         let creation = json!(["CREATE {{name}}", "CREATE EXTRA {{name}}_extra"]);
         bed.write("roles/reader", &json!({ "creation_statements": creation })).unwrap();

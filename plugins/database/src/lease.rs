@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_goes_by_the_roles_lifetimes_as_they_are_now() {
+    fn renewal_uses_present_lifetimes_of_role() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.write(
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn no_renewal_reaches_beyond_the_maximum_counted_from_issue() {
+    fn renewal_never_exceeds_maximum_counted_from_issue() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.host.advance(3_500);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_role_or_connection_a_lease_is_not_renewed() {
+    fn lease_without_role_or_connection_is_not_renewed() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revoked_user_is_gone_and_revoking_it_again_is_success() {
+    fn repeated_revocation_of_removed_user_succeeds() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.host.lose_reply("remove-accounts", Failure::new(FailureKind::Unreachable, "no answer"));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_with_its_own_statements_once_the_role_is_gone() {
+    fn lease_of_deleted_role_ends_with_own_statements() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("roles/reader").unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_with_the_roles_statements_as_they_are_now() {
+    fn lease_ends_with_present_statements_of_role() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.write("roles/reader", &json!({"revocation_statements": "DROP ALL OF {{name}}"}))
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_pointed_at_another_connection_never_touches_users_there() {
+    fn redirected_role_touches_no_users_of_new_connection() {
         let bed = ready();
         bed.write("config/billing", &orders()).unwrap();
         let (_, tag) = issued(&bed);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_revoked_where_it_was_made_or_the_revocation_waits_and_says_so() {
+    fn revocation_waits_with_message_unless_at_creation_server() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         let elsewhere = "postgres://{{username}}:{{password}}@other:5432/orders";
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn redirected_connection_does_not_revoke_leases_of_former_target() {
+    fn redirected_connection_revokes_no_lease_of_former_target() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_moves_no_user_strands_no_lease() {
+    fn change_moving_no_user_strands_no_lease() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         for change in [
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revocation_waits_for_a_plugin_that_is_gone() {
+    fn revocation_waits_for_missing_plugin() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         let gone = Failure::new(FailureKind::NotFound, "there is no database plugin \"test\"");
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_of_deleted_connection_waits_until_connection_is_rewritten() {
+    fn lease_of_deleted_connection_waits_for_rewrite() {
         let bed = ready();
         let (_, tag) = issued(&bed);
         bed.delete("config/orders").unwrap();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_database_waits_five_seconds_longer_than_the_lease() {
+    fn database_expiry_is_five_seconds_after_lease() {
         let lifetime = LeaseLifetime::of_new(&role(60, 0), &mount(), NOW).unwrap();
         assert_eq!((lifetime.ttl, lifetime.expires), (60, NOW + 65_000));
         assert!(lifetime.warnings.is_empty());
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_never_outlives_the_token_that_asked_for_it() {
+    fn lease_never_outlives_requesting_token() {
         let short = Mount { longest_lease: 30, ..mount() };
         let lifetime = LeaseLifetime::of_new(&role(60, 0), &short, NOW).unwrap();
         assert_eq!(lifetime.ttl, 30);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_half_a_second_before_the_end_is_refused() {
+    fn renewal_half_second_before_end_is_refused() {
         let issued = NOW + 300;
         let end = issued + 100_000;
         let renewed =

@@ -123,7 +123,7 @@ mod tests {
     use super::place_of;
 
     #[test]
-    fn login_and_database_are_no_place_and_everything_else_is() {
+    fn place_ignores_only_login_and_database() {
         let url = "postgres://{{username}}:{{password}}@db:5432/app?sslmode=verify-full";
         for same in [
             "postgres://{{username}}:{{password}}@db:5432/other?sslmode=verify-full",

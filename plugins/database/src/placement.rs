@@ -158,7 +158,7 @@ mod tests {
     const QUOTES: &str = "length = 8 rule \"charset\" { charset = \"'\" }";
 
     #[test]
-    fn a_password_that_its_place_does_not_take_is_drawn_again() {
+    fn password_unfit_for_its_place_is_drawn_again() {
         let bed = ready();
         bed.host.add_policy("half", HALF_QUOTES).unwrap();
         let role = json!({"credential_config": {"password_policy": "half"}});
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_comes_later_is_asked_at_each_use() {
+    fn policy_added_later_is_checked_at_each_use() {
         let bed = ready();
         let role = json!({"credential_config": {"password_policy": "later"}});
         bed.write("roles/reader", &role).unwrap();

@@ -201,7 +201,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_password_is_hidden_in_every_form_of_connection_string() {
+    fn password_is_hidden_in_every_connection_string_form() {
         let table = [
             (
                 "postgres://root:hunter2@db:5432/app?sslmode=require",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_the_plugin_knows_as_open_is_shown_under_any_name() {
+    fn open_plugin_setting_is_shown_under_any_name() {
         let mut known = plugin().settings;
         known[0].name = "password_authentication".to_owned();
         let settings = serde_json::Map::from_iter([(

@@ -81,7 +81,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn every_connection_of_the_plugin_is_closed_and_tried_and_no_other() {
+    fn reload_closes_and_tries_only_connections_of_plugin() {
         let bed = ready();
         bed.write("config/billing", &orders()).unwrap();
         bed.write("config/other", &with(orders(), json!({"plugin_name": "test"}))).unwrap();

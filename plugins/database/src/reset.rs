@@ -38,14 +38,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn sessions_are_closed_and_the_login_is_tried_anew() {
+    fn reset_closes_sessions_and_tries_login_anew() {
         let bed = ready();
         assert!(bed.write("reset/orders", &json!({})).unwrap().warnings.is_empty());
         assert_eq!(bed.host.steps(), ["checkpoint", "close orders", "verify orders"]);
     }
 
     #[test]
-    fn a_connection_that_is_not_verified_is_only_closed() {
+    fn reset_only_closes_unverified_connection() {
         let bed = ready();
         bed.write("config/orders", &json!({"verify_connection": false})).unwrap();
         bed.host.steps();
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_is_down_is_named_with_its_connection() {
+    fn reset_names_unreachable_database_with_connection() {
         let bed = ready();
         bed.host.refuse("verify", Failure::new(FailureKind::Unreachable, "no answer from db:5432"));
         let refused = bed.write("reset/orders", &json!({})).err().unwrap();
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_chosen_again_or_stays_with_a_warning() {
+    fn reset_chooses_version_again_or_keeps_with_warning() {
         let bed = ready();
         bed.host.add_version("2.0.0");
         assert!(bed.write("reset/orders", &json!({})).unwrap().warnings.is_empty());

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_the_revocation_does_not_name_are_a_warning() {
+    fn accounts_unnamed_by_revocation_cause_warning() {
         let bed = ready();
         let creation = json!(["CREATE {{name}}", "CREATE EXTRA {{name}}_extra"]);
         for (revocation, is_warned) in [
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_failure_about_a_statement_names_field_connection_and_position() {
+    fn statement_failure_names_field_connection_and_position() {
         let bed = ready();
         let body = json!({"revocation_statements": ["fine", "unreadable"]});
         let refused = bed.write("roles/reader", &body).err().unwrap();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn creation_statements_are_the_plugins_own_where_it_has_some() {
+    fn creation_statements_are_optional_with_plugin_defaults() {
         let bed = ready();
         bed.host.describe_plugin(|plugin| plugin.creation_statements_required = false);
         bed.write("roles/plain", &json!({"db_name": "orders"})).unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_type_that_the_plugin_lacks_is_refused() {
+    fn credential_type_missing_in_plugin_is_refused() {
         let bed = ready();
         bed.host.describe_plugin(|plugin| {
             plugin.credential_types = vec!["client_certificate".to_owned()]
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_may_come_before_its_connection_and_says_so() {
+    fn role_before_connection_is_accepted_with_warning() {
         let bed = empty();
         let reply = bed.write("roles/reader", &reader()).unwrap();
         assert_eq!(reply.warnings.len(), 1);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_above_the_mounts_is_kept_with_a_warning() {
+    fn maximum_above_mount_maximum_is_kept_with_warning() {
         let bed = ready();
         let reply = bed.write("roles/reader", &json!({"max_ttl": "90d"})).unwrap();
         assert_eq!(
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_role_is_absent_and_removing_it_twice_is_success() {
+    fn removed_role_is_absent_and_second_removal_succeeds() {
         let bed = ready();
         bed.delete("roles/reader").unwrap();
         bed.delete("roles/reader").unwrap();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_in_common_is_enough_and_none_is_elsewhere() {
+    fn one_common_server_suffices_and_none_is_elsewhere() {
         assert!(reached(&["postgres://a:5432"], &["postgres://A:5432"]));
         assert!(reached(
             &["postgres://b:1", "postgres://c:1"],

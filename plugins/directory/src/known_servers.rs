@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_never_asked_is_not_known() {
+    fn server_never_asked_is_not_known() {
         let behind = "ldaps://a.example, ldap://b.example";
         assert!(narrowed(behind, &config("ldap://b.example")).is_err());
         assert_eq!(narrowed(behind, &config(behind)).unwrap(), ["ldaps://a.example"]);
     }
 
     #[test]
-    fn servers_that_prove_themselves_in_another_way_are_others() {
+    fn servers_with_changed_proof_count_as_others() {
         for changed in [
             Config { insecure_tls: true, ..config("ldaps://a.example") },
             Config { starttls: true, ..config("ldaps://a.example") },
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_of_an_earlier_release_goes_where_the_configuration_says() {
+    fn earlier_release_password_follows_configured_servers() {
         let now = config("ldaps://a.example");
         let target = KnownServers::narrow(None, &now, now.target(), "cn=app").unwrap();
         assert_eq!(target.urls, ["ldaps://a.example"]);

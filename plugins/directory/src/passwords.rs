@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_have_their_length_and_begin_as_directories_like_it() {
+    fn passwords_have_given_length_and_directory_friendly_start() {
         let host = TestHost::default();
         for (length, characters) in [(64, 64), (14, 14), (50, 50), (256, 256)] {
             let password = generate(&host, &with(length, "")).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_with_too_few_random_characters_is_refused() {
+    fn format_with_too_few_random_characters_is_refused() {
         for (length, formatter, why) in [
             (13, "", "length 13 is none of 14 to 256"),
             (257, "", "length 257"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_stands_for_itself_and_one_that_is_gone_is_the_configurations_mistake() {
+    fn policy_stands_alone_and_missing_policy_is_refused() {
         let host = TestHost::default();
         let rules = PasswordRules { policy: "pins", ..with(0, "") };
         assert!(check(&rules).is_ok());

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_count_from_1601_and_invalid_times_are_none() {
+    fn ticks_count_from_1601_and_invalid_is_none() {
         assert_eq!(
             of_ticks("131680504285591921").and_then(show).as_deref(),
             Some("2018-04-12T23:47:08.559Z")
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn generalized_times_are_read_with_and_without_a_fraction() {
+    fn generalized_time_is_read_with_or_without_fraction() {
         for text in ["20261120175208Z", "20261120175208.123456Z"] {
             assert_eq!(
                 of_generalized(text).and_then(show).as_deref(),

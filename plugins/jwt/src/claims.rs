@@ -43,7 +43,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pointer_leads_inside_and_any_other_name_to_the_top_level() {
+    fn pointer_reads_inside_and_other_name_top_level() {
         let all = json!({
             "sub": "a", "a/b": "flat", "kubernetes.io": {"pod": {"name": "web"}, "a/b": [{"c": 1}]},
             "none": null, "": "empty",

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_could_be_misread_as_every_name_is_refused() {
+    fn list_misreadable_as_every_name_is_refused() {
         let long = "a".repeat(254);
         let many: Vec<&str> = vec!["a"; 1_001];
         for names in [

@@ -79,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn durations_are_read_and_shown_as_clients_write_them() {
+    fn durations_are_read_and_shown_in_client_form() {
         for (given, shown) in [
             (json!("3h25m19s"), "3h25m19s"),
             (json!("768h"), "768h0m0s"),

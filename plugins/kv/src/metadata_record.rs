@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_versions_go_when_there_are_too_many() {
+    fn oldest_versions_beyond_limit_are_removed() {
         for (versions, kept, oldest, gone) in [
             (9, 0, 0, vec![]),
             (10, 0, 1, vec![]),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_limit_removes_several_versions_at_the_next_write() {
+    fn lower_limit_removes_several_versions_at_next_write() {
         let (mut metadata, _) = with(8, 0);
         metadata.max_versions = 2;
         assert_eq!(metadata.add_version(&Config::default(), 1), [1, 2, 3, 4, 5, 6, 7]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_with_an_end_is_present_until_then() {
+    fn version_with_end_is_present_until_end() {
         let version = Version { created: 1, deleted: Some(10), destroyed: false };
         assert!(version.is_present(9) && !version.is_present(10));
         assert!(!Version { destroyed: true, ..Version::default() }.is_present(1));

@@ -58,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_path_has_any_characters_up_to_its_length() {
+    fn path_allows_any_characters_up_to_length_limit() {
         let (one, two) = (v1(), v2());
         let longest = "ö".repeat(240);
         for path in ["a b", "ключ/秘密", "a%2Fb?c=d&e", "data", "config", "1", longest.as_str()]

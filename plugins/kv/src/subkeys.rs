@@ -46,7 +46,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn keys_are_shown_down_to_a_depth_and_no_value_is() {
+    fn subkeys_show_keys_to_depth_without_values() {
         let bed = v2();
         let data = json!({"a": "secret", "b": {"c": {"d": 1}, "e": [{"f": 1}]}, "g": {}});
         bed.write("data/x", &json!({"data": data})).unwrap();

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_says_how_long_it_may_be_used() {
+    fn secret_states_its_lease_duration() {
         let mut bed = v1();
         bed.mount.default_ttl = 2_764_800;
         for (data, seconds) in [
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_without_members_is_refused_and_an_absent_one_is_not_there() {
+    fn empty_secret_is_refused_and_absent_not_found() {
         let bed = v1();
         assert!(message(bed.write("x", &json!({}))).starts_with("missing data fields"));
         assert_eq!(bed.read("x").err().unwrap().kind, FailureKind::NotFound);

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_in_any_case_and_the_later_one_counts() {
+    fn keys_ignore_case_and_later_key_counts() {
         let body = object(br#"{"Name":"sp-1","name":"sp-2","POLICIES":null} trailing"#).unwrap();
         assert_eq!(text(&body, "Name").unwrap(), "sp-2");
         let reversed = object(br#"{"name":"sp-2","Name":"sp-1"}"#).unwrap();

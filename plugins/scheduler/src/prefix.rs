@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lenient_prefix_is_any_text_in_its_case() {
+    fn lenient_prefix_is_any_text_and_case_sensitive() {
         let begins = |prefix: &str| IdPrefix::read(prefix, true).unwrap().begins("ab12-x");
         assert!(begins("a") && begins("ab12-") && !begins("AB") && !begins("please"));
     }

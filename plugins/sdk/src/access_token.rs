@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_once_for_each_credential_and_scope_until_shortly_before_its_end() {
+    fn credential_and_scope_reuse_token_until_near_end() {
         let (host, asked) = (TestHost::default(), Cell::new(0_u32));
         let token = |credential: &str, scope: &str| {
             let access = ProviderAccess::kept(&host, credential, scope, || given(&asked));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_access_token_is_replaced_once_and_request_repeated() {
+    fn rejected_token_is_replaced_once_and_request_repeated() {
         let (host, asked, sent) = (TestHost::default(), Cell::new(0), RefCell::new(Vec::new()));
         let known = Cell::new("t-1");
         let send = |token: &str| {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_replace_no_token_and_one_that_the_host_keeps_is_not_replaced() {
+    fn other_refusals_and_host_tokens_cause_no_replacement() {
         let (host, asked) = (TestHost::default(), Cell::new(0));
         let access = ProviderAccess::kept(&host, "c", "s", || given(&asked)).unwrap();
         for status in [400, 403, 404, 429] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_ends_soon_is_used_and_not_kept() {
+    fn token_ending_soon_is_used_and_not_kept() {
         let host = TestHost::default();
         for number in ["1", "2"] {
             let ask = || Ok(AccessToken { token: number.to_owned(), lifetime: 300 });

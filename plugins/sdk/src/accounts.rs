@@ -58,7 +58,7 @@ mod tests {
     use super::is_derived_name;
 
     #[test]
-    fn a_name_follows_from_the_name_of_a_user_as_a_whole_word() {
+    fn derived_name_contains_username_as_whole_word() {
         for name in ["v-app-1", "v-app-1_ro", "app.v-app-1", "x-v-app-1-y", "v-app-10-v-app-1"] {
             assert!(is_derived_name(name, "v-app-1"), "{name}");
         }

@@ -292,7 +292,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn number_out_of_range_is_refused_with_accepted_range() {
+    fn number_out_of_range_is_refused_with_range() {
         fn refused<T: DeserializeOwned + Default + PartialEq>(number: Value) -> String {
             let mut kept = T::default();
             let why = call(json!({ "length": number })).merge("length", &mut kept).unwrap_err();
@@ -313,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn merging_another_kind_is_a_fault_that_does_not_show_the_value() {
+    fn merging_other_kind_is_fault_without_value() {
         let mut number = 0_u64;
         let fault = call(json!({"pin": "hunter2"})).merge("pin", &mut number).err().unwrap();
         assert_eq!((fault.kind, number), (FailureKind::Internal, 0));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_servers_in_another_order_are_no_other_place() {
+    fn fewer_servers_in_other_order_are_same_place() {
         assert!(!has_another(["a:1", "B:2"], ["b:2", "a:1"]));
         assert!(!has_another(["a:1", "b:2"], ["b:2"]));
         assert!(has_another(["a:1"], ["a:2"]));

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_neither_json_nor_yaml_is_refused() {
+    fn document_neither_json_nor_yaml_is_refused() {
         for text in [
             "",
             "{]",
@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_given_twice_or_is_not_text_is_refused() {
+    fn duplicate_or_non_text_key_is_refused() {
         for text in ["a: 1\na: 2", r#"{"a":1,"a":2}"#, "{\t\"a\":1,\t\"a\":2}", "[a]: b", "1: a"] {
             assert!(parse(text).is_err(), "{text:?} was read");
         }
     }
 
     #[test]
-    fn members_that_were_not_asked_for_are_refused_by_name() {
+    fn unexpected_members_are_refused_by_name() {
         let mut members = ObjectMembers::of(json!({"a": ["x"], "b": null, "typo": 1})).unwrap();
         assert_eq!(members.take_texts("a").unwrap(), ["x"]);
         assert!(members.take("b").is_none() && members.take("c").is_none());

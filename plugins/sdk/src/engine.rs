@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_says_nothing_about_leases_timers_or_schemas_refuses_in_words() {
+    fn engine_without_leases_timers_or_schemas_explains_refusal() {
         let (host, context) = (TestHost::default(), Context::default());
         let lease = Lease { tag: "t".to_owned(), internal: "{}".to_owned(), issued: 0, expires: 0 };
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_of_a_later_host_still_ends_the_lease() {
+    fn revocation_reason_of_later_host_still_ends_lease() {
         assert_eq!(RevocationReason::of_word("undo"), RevocationReason::Undo);
         assert_eq!(RevocationReason::of_word("moon-phase"), RevocationReason::Other);
     }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_stops_at_the_first_that_does_not_hold() {
+    fn login_stops_at_first_unmet_constraint() {
         let refused = |first| admit(&mut LoginConstraints::for_login(), first).unwrap_err().message;
         assert_eq!(
             (refused(false), refused(true)),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explanation_lists_all_in_the_words_of_the_login() {
+    fn explanation_lists_all_constraints_in_login_words() {
         let mut constraints = LoginConstraints::for_explanation();
         admit(&mut constraints, false).unwrap();
         let known: Vec<(&str, bool, &str)> = constraints

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_json_is_not_quoted() {
+    fn non_json_answer_is_not_quoted() {
         let answer = Response { status: 200, body: b"hunter2".to_vec(), ..Response::default() };
         let why = answer.json::<Value>().unwrap_err();
         assert_eq!(why.kind, FailureKind::Unreachable);

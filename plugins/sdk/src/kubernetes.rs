@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_a_url_of_a_server_is_refused() {
+    fn invalid_server_url_is_refused() {
         let long = format!("https://{}.example", "a".repeat(300));
         for text in [
             "host",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_three_parts_that_are_safe_in_a_header() {
+    fn token_has_three_header_safe_parts() {
         assert!(is_token("eyJh.eyJi.c2ln-_"));
         for text in ["", "a.b", "a.b.", "a.b.c.d", "a.b.c\r\nx: y", "a.b.c=", "a b.c.d"] {
             assert!(!is_token(text), "{text:?}");

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_that_the_host_would_blame_on_the_plugin_are_errors_of_the_caller() {
+    fn inputs_beyond_host_bounds_are_caller_errors() {
         assert!(login().within_bounds().is_ok());
         let many = || (0..600).map(|one| format!("group-{one}"));
         let long = "x".repeat(1_025);

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confirmed_reservation_becomes_a_lease_with_its_own_internal_data() {
+    fn confirmed_reservation_becomes_lease_with_internal_data() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         let reply = bed.read("open").unwrap();
         assert_eq!((reply.lease.as_deref(), reply.ttl, reply.max_ttl), (Some("door-1"), 60, 120));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_effect_does_not_happen_when_the_lease_cannot_be_written_down() {
+    fn effect_without_recorded_lease_does_not_happen() {
         for step in ["reserve", "checkpoint"] {
             let bed = TestBed::<DoorEngine>::new().unwrap();
             bed.host.refuse(step, Failure::new(FailureKind::Conflict, "another call was faster"));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_that_created_nothing_is_withdrawn_instead_of_undone() {
+    fn reservation_creating_nothing_is_withdrawn_not_undone() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("jam").err().unwrap().message, "the door does not fit");
         assert_eq!(bed.host.steps(), ["reserve door-1 in house", "checkpoint", "end door-1"]);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_undo_knows_the_next_object_before_its_creation() {
+    fn undo_knows_next_object_before_creation() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("widen").err().unwrap().message, "the door jams");
         let steps = ["reserve door-1 in house", "checkpoint", "amend door-1", "checkpoint"];
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_was_surely_not_taken_is_forgotten_before_the_rest_is_undone() {
+    fn step_surely_not_taken_is_forgotten_before_undo() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         assert_eq!(bed.read("stop").err().unwrap().message, "there is no second door");
         assert_eq!(bed.host.stored("kept"), Some(json!(r#"{"number":1}"#)));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_about_a_complete_object_are_committed_with_the_answer() {
+    fn facts_of_complete_object_commit_with_answer() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.read("furnish").unwrap();
         let steps = ["reserve door-1 in house", "checkpoint", "amend door-1"];
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_ended_by_another_call_without_its_revocation() {
+    fn lease_ended_by_other_call_skips_revocation() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.read("lend").unwrap();
         bed.host
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_committed_before_an_effect_stay_if_the_effect_fails() {
+    fn writes_before_failed_effect_stay_committed() {
         let bed = TestBed::<DoorEngine>::new().unwrap();
         bed.host.lose_reply(
             "checkpoint",

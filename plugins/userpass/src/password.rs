@@ -71,7 +71,7 @@ mod tests {
     use bulkhead_sdk::testbed::TestHost;
 
     #[test]
-    fn an_unknown_user_costs_a_verification_of_the_usual_cost() {
+    fn unknown_user_costs_usual_password_verification() {
         let host = TestHost::default();
         let own = host.crypto().hash_password("open sesame").unwrap();
         assert!(own.starts_with(COST) && DUMMY.starts_with(COST));

@@ -11,7 +11,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_rotated_secret_replaces_and_removes_the_old_secret() {
+fn rotated_secret_replaces_and_removes_old_secret() {
     let mut stage = CloudStage::with_role(&bound());
     let vm = stage.azure.add(Machine::vm("apps", "vm1"));
     let claims = stage.azure.claims(&vm);
@@ -34,7 +34,7 @@ fn a_rotated_secret_replaces_and_removes_the_old_secret() {
 }
 
 #[test]
-fn a_secret_is_rotated_when_its_period_is_over() {
+fn secret_is_rotated_after_its_period() {
     let mut stage = CloudStage::with_role(&bound());
     let config = json!({ "rotation_period": "1h" });
     stage.online.root.write("auth/azure/config", &config).expect(204);
@@ -47,7 +47,7 @@ fn a_secret_is_rotated_when_its_period_is_over() {
 }
 
 #[test]
-fn a_mount_without_a_secret_uses_its_identity_token() {
+fn mount_without_secret_uses_identity_token() {
     let stage = CloudStage::with_role(&bound());
     let (root, azure) = (&stage.online.root, &stage.azure);
     let claims = azure.claims(&azure.add(Machine::vm("apps", "vm1")));
@@ -83,7 +83,7 @@ fn a_token_revoked_by_azure_is_replaced() {
 }
 
 #[test]
-fn a_mount_without_credentials_uses_the_servers_machine_identity() {
+fn mount_without_credentials_uses_server_machine_identity() {
     let metadata = MetadataServices::start();
     let block = format!("ambient {{ azure_metadata = \"{}\" }}\n", metadata.address);
     let stage = CloudStage::configured(&bound(), &block);

@@ -100,7 +100,7 @@ fn by_claims(stage: &CloudStage) -> Vec<Row> {
 }
 
 #[test]
-fn weaknesses_of_the_original_azure_plugin_borrow_no_identity() {
+fn original_azure_plugin_weaknesses_borrow_no_identity() {
     let stage = CloudStage::with_role(&bound());
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     stage.login(&stage.azure.claims(&own), &json!({})).expect(200);
@@ -121,7 +121,7 @@ fn weaknesses_of_the_original_azure_plugin_borrow_no_identity() {
 }
 
 #[test]
-fn malformed_tokens_that_the_original_azure_plugin_accepted_are_refused() {
+fn malformed_tokens_accepted_by_original_plugin_are_refused() {
     let stage = CloudStage::with_role(&bound());
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     let (signer, claims) = (stage.azure.signer(), stage.azure.claims(&own));
@@ -210,7 +210,7 @@ fn a_lying_redirecting_or_unreachable_azure_is_502() {
 }
 
 #[test]
-fn a_tenant_id_that_changes_the_url_is_refused() {
+fn tenant_id_altering_url_is_refused() {
     let stage = CloudStage::with_role(&bound());
     let root = &stage.online.root;
     for tenant in ["../x", "x?y=", "evil.example/x", "common", "organizations", "consumers", "a b"]
@@ -222,7 +222,7 @@ fn a_tenant_id_that_changes_the_url_is_refused() {
 }
 
 #[test]
-fn a_rotation_answer_without_a_secret_keeps_the_old_secret() {
+fn rotation_answer_without_secret_keeps_old_secret() {
     let stage = CloudStage::with_role(&bound());
     let lie = Fault::Lie(Response::json(200, &json!({ "keyId": "k", "secretText": null })));
     stage.internet.fail("graph.microsoft.com", "/v1.0/applications/", lie, 1);

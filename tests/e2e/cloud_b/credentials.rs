@@ -14,7 +14,7 @@ const POOL: &str = "//iam.googleapis.com/projects/1/locations/global/workloadIde
                     providers/x";
 
 #[test]
-fn a_rotated_key_replaces_the_old_key_which_ends_a_minute_later() {
+fn key_rotation_removes_old_key_one_minute_later() {
     let google = Google::start();
     let mut online = ready(&google);
     let before = google.cloud.keys(OWN);
@@ -29,7 +29,7 @@ fn a_rotated_key_replaces_the_old_key_which_ends_a_minute_later() {
 }
 
 #[test]
-fn a_rotation_does_not_postpone_the_end_of_an_earlier_key() {
+fn rotation_does_not_postpone_end_of_earlier_key() {
     let google = Google::start();
     let mut online = ready(&google);
     let rotate = |online: &Online| {
@@ -48,7 +48,7 @@ fn a_rotation_does_not_postpone_the_end_of_an_earlier_key() {
 }
 
 #[test]
-fn an_exhausted_key_quota_is_reported_with_a_remedy() {
+fn exhausted_key_quota_is_reported_with_remedy() {
     let google = Google::start();
     let online = ready(&google);
     while google.cloud.keys(OWN).len() < 10 {
@@ -61,7 +61,7 @@ fn an_exhausted_key_quota_is_reported_with_a_remedy() {
 }
 
 #[test]
-fn a_key_is_rotated_when_its_period_is_over() {
+fn key_is_rotated_after_its_period() {
     let google = Google::start();
     let mut online = ready(&google);
     let before = google.cloud.keys(OWN);
@@ -77,7 +77,7 @@ fn a_key_is_rotated_when_its_period_is_over() {
 }
 
 #[test]
-fn a_mount_without_a_key_uses_its_identity_token() {
+fn mount_without_key_uses_identity_token() {
     let google = Google::start();
     let online = ready(&google);
     let jwt = google.of_account(&json!({}));
@@ -114,7 +114,7 @@ fn a_token_revoked_by_google_is_replaced() {
 }
 
 #[test]
-fn a_project_its_folders_and_its_organization_are_groups() {
+fn project_folders_and_organization_become_groups() {
     let google = Google::start();
     let online = ready(&google);
     google.cloud.put_below("p1", &[("folder", "123"), ("organization", "456")]);
@@ -155,7 +155,7 @@ fn a_project_its_folders_and_its_organization_are_groups() {
 }
 
 #[test]
-fn a_mount_without_credentials_uses_the_servers_machine_identity() {
+fn mount_without_credentials_uses_server_machine_identity() {
     let (google, metadata) = (Google::start(), MetadataServices::start());
     let block = format!("ambient {{ google_metadata = \"{}\" }}\n", metadata.address);
     let online = configured(&google, &block);

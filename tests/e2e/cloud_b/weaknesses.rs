@@ -83,7 +83,7 @@ fn by_instances(google: &Google) -> Vec<Row> {
 }
 
 #[test]
-fn tokens_that_the_original_google_plugin_wrongly_accepted_are_refused() {
+fn tokens_wrongly_accepted_by_original_plugin_are_refused() {
     let google = Google::start();
     let online = ready(&google);
     let rows = [by_form(&google), by_claims(&google), by_instances(&google)].concat();
@@ -122,7 +122,7 @@ fn an_invalid_token_causes_no_request() {
 }
 
 #[test]
-fn a_bound_of_one_place_is_not_met_in_another() {
+fn bound_of_one_location_is_unmet_elsewhere() {
     let google = Google::start();
     let online = ready(&google);
     let jwt = google.of_instance(&json!({}));
@@ -158,7 +158,7 @@ fn a_role_without_gce_inference_refuses_instance_tokens() {
 }
 
 #[test]
-fn a_lying_redirecting_or_missing_answer_of_google_refuses_the_login() {
+fn false_redirecting_or_missing_google_answer_refuses_login() {
     let google = Google::start();
     let online = ready(&google);
     let jwt = google.of_account(&json!({}));
@@ -195,7 +195,7 @@ fn a_lying_redirecting_or_missing_answer_of_google_refuses_the_login() {
 }
 
 #[test]
-fn a_renewal_checks_bounds_that_the_original_plugin_ignored() {
+fn renewal_checks_bounds_ignored_by_original_plugin() {
     let google = Google::start();
     let online = ready(&google);
     // Logins show no metadata. The original plugin could not renew such logins.
@@ -214,7 +214,7 @@ fn a_renewal_checks_bounds_that_the_original_plugin_ignored() {
 }
 
 #[test]
-fn edits_of_missing_roles_and_private_endpoints_are_refused() {
+fn missing_role_edits_and_private_endpoints_are_refused() {
     let google = Google::start();
     let online = ready(&google);
     for path in ["service-accounts", "labels"] {

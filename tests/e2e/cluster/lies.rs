@@ -49,7 +49,7 @@ fn assert_silent(liar: &LyingApiServer) {
 }
 
 #[test]
-fn an_api_server_that_refuses_or_breaks_off_leaves_nothing_at_any_step() {
+fn api_server_failure_at_any_step_leaves_nothing() {
     let liar = LyingApiServer::start();
     let elsewhere = format!("https://{THIEF}/api/v1/namespaces/apps/serviceaccounts");
     for (told, fault, status) in [
@@ -69,7 +69,7 @@ fn an_api_server_that_refuses_or_breaks_off_leaves_nothing_at_any_step() {
 }
 
 #[test]
-fn an_overloaded_api_server_is_429_with_its_retry_after() {
+fn overloaded_api_server_is_429_with_retry_after() {
     let liar = LyingApiServer::start();
     refused_at_each_step(&liar, "too many", &Fault::RetryAfter(429, 7), 429);
     liar.fail(BINDINGS, Fault::RetryAfter(429, 7));
@@ -153,7 +153,7 @@ fn the_engines_token_is_redacted_in_a_refusal() {
 }
 
 #[test]
-fn a_revocation_is_retried_after_every_failure_of_the_api_server() {
+fn revocation_is_retried_after_every_api_server_failure() {
     let liar = LyingApiServer::start();
     let root = &liar.online.root;
     for (fault, status) in [

@@ -10,7 +10,7 @@ use std::time::Duration;
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 #[test]
-fn mode_1_gives_a_token_of_an_existing_account_and_creates_nothing() {
+fn mode_1_gives_existing_account_token_creating_nothing() {
     let stage = ClusterStage::with_rights(1);
     stage.role("one", json!({"service_account_name": "app"}));
     let given = stage.give("one", json!({"ttl": "20m"}));
@@ -44,14 +44,14 @@ fn lives_and_ends(stage: &ClusterStage, role: &str, asked: Value, objects: usize
 }
 
 #[test]
-fn mode_2_gives_an_account_of_its_own_the_rights_of_a_role_until_the_lease_ends() {
+fn mode_2_gives_new_account_role_during_lease() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     lives_and_ends(&stage, "two", json!({}), 2);
 }
 
 #[test]
-fn mode_3_gives_an_account_the_rights_of_a_role_that_is_made_for_it() {
+fn mode_3_gives_new_account_generated_role_rights() {
     let stage = ClusterStage::with_rights(3);
     stage.role("three", json!({"generated_role_rules": RULES}));
     lives_and_ends(&stage, "three", json!({}), 3);
@@ -103,7 +103,7 @@ fn a_namespace_may_be_chosen_by_its_labels() {
 }
 
 #[test]
-fn a_lifetime_is_the_shortest_of_request_role_and_cluster() {
+fn lifetime_is_shortest_of_request_role_and_cluster() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods", "token_max_ttl": "48h"}));
     let seconds = |asked: Value| {
@@ -142,7 +142,7 @@ fn token_audiences_come_from_request_or_role_default() {
 }
 
 #[test]
-fn created_objects_have_the_roles_labels_and_no_forged_bulkhead_label() {
+fn objects_have_role_labels_without_forged_bulkhead_labels() {
     let stage = ClusterStage::with_rights(2);
     let forged = json!({
         "app.kubernetes.io/managed-by": "forged", "bulkhead/lease": "forged",
@@ -175,7 +175,7 @@ fn created_objects_have_the_roles_labels_and_no_forged_bulkhead_label() {
 }
 
 #[test]
-fn a_lease_ends_by_itself_when_its_time_is_over() {
+fn lease_ends_by_itself_after_its_lifetime() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     let given = stage.give("two", json!({"ttl": 1}));

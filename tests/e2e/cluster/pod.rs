@@ -81,7 +81,7 @@ fn address(url: &str) -> (String, String) {
 }
 
 #[test]
-fn a_pod_needs_no_configuration_and_reads_its_token_and_authority_when_they_are_rotated() {
+fn unconfigured_pod_rereads_rotated_token_and_authority() {
     let pod = Pod::start();
     assert!(pod.root.read("cluster/check").expect(200).text("cluster_host").contains("https://"));
     pod.root.write("cluster/config", &json!({})).expect(204);
@@ -108,7 +108,7 @@ fn a_pod_needs_no_configuration_and_reads_its_token_and_authority_when_they_are_
 }
 
 #[test]
-fn the_pods_token_is_sent_to_no_other_server() {
+fn pod_token_is_sent_to_no_other_server() {
     let pod = Pod::start();
     for config in [
         json!({"cluster_host": "https://other.example:6443"}),
@@ -122,7 +122,7 @@ fn the_pods_token_is_sent_to_no_other_server() {
 }
 
 #[test]
-fn the_pod_reviews_tokens_of_logins_where_its_mount_may() {
+fn pod_reviews_login_tokens_only_for_granted_mount() {
     let pod = Pod::start();
     pod.namespace.delegate(&pod.namespace.name);
     let jwt = pod.namespace.token_for("app", &["bulkhead"]);

@@ -34,7 +34,7 @@ fn forbidden_requests_are_400_and_create_nothing() {
 }
 
 #[test]
-fn an_unreachable_or_wrong_cluster_is_502_and_leaves_nothing() {
+fn unreachable_or_wrong_cluster_is_502_leaving_nothing() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     let down = json!({
@@ -56,7 +56,7 @@ fn an_unreachable_or_wrong_cluster_is_502_and_leaves_nothing() {
 }
 
 #[test]
-fn an_invalid_engine_token_is_400_and_a_new_token_revokes_the_old_leases() {
+fn invalid_engine_token_is_400_and_replacement_revokes() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     let given = stage.give("two", json!({}));
@@ -73,7 +73,7 @@ fn an_invalid_engine_token_is_400_and_a_new_token_revokes_the_old_leases() {
 }
 
 #[test]
-fn leases_end_after_the_configuration_is_gone_and_after_it_names_another_cluster() {
+fn leases_end_after_configuration_removal_or_cluster_change() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     let (first, second) = (stage.give("two", json!({})), stage.give("two", json!({})));
@@ -89,7 +89,7 @@ fn leases_end_after_the_configuration_is_gone_and_after_it_names_another_cluster
 }
 
 #[test]
-fn a_revocation_accepts_missing_objects_and_keeps_recreated_objects() {
+fn revocation_accepts_missing_and_keeps_recreated_objects() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     let given = stage.give("two", json!({}));
@@ -107,7 +107,7 @@ fn a_revocation_accepts_missing_objects_and_keeps_recreated_objects() {
 }
 
 #[test]
-fn a_taken_object_name_is_400_and_its_object_is_kept() {
+fn taken_object_name_is_400_keeping_object() {
     let stage = ClusterStage::with_rights(2);
     let fixed = json!({"cluster_role_name": "pods", "name_template": "always-the-same"});
     stage.role("fixed", fixed);
@@ -119,7 +119,7 @@ fn a_taken_object_name_is_400_and_its_object_is_kept() {
 }
 
 #[test]
-fn late_objects_of_an_unresponsive_api_server_are_removed() {
+fn late_objects_of_unresponsive_api_server_are_removed() {
     let stage = ClusterStage::of(Kubernetes::own(), 3);
     stage.role("three", json!({"generated_role_rules": RULES}));
     let paused = stage.namespace.kubernetes.pause();
@@ -131,7 +131,7 @@ fn late_objects_of_an_unresponsive_api_server_are_removed() {
 }
 
 #[test]
-fn a_mount_granted_another_server_sends_nothing_to_the_cluster() {
+fn mount_granted_other_server_sends_nothing_to_cluster() {
     let stage = ClusterStage::with_rights(1);
     stage.role("one", json!({"service_account_name": "app"}));
     let other = json!({"grants": ["http:https://other.example:6443"]});

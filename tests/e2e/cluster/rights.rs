@@ -40,7 +40,7 @@ fn lack(stage: &ClusterStage, lacked: &[Right]) {
 }
 
 #[test]
-fn a_right_missing_at_any_step_leaves_no_object() {
+fn right_missing_at_any_step_leaves_no_object() {
     let stage = ClusterStage::with_rights(3);
     stage.role("three", json!({"generated_role_rules": RULES}));
     let needed = |(.., verb): &(&str, &str, &str)| !["get", "delete"].contains(verb);
@@ -53,7 +53,7 @@ fn a_right_missing_at_any_step_leaves_no_object() {
 }
 
 #[test]
-fn a_refused_revocation_keeps_the_lease_until_the_right_is_back() {
+fn refused_revocation_keeps_lease_until_right_returns() {
     let stage = ClusterStage::with_rights(3);
     stage.role("three", json!({"generated_role_rules": RULES}));
     for (_, kind, verb) in RIGHTS.into_iter().filter(|(.., verb)| *verb == "delete") {
@@ -79,7 +79,7 @@ const HALF_WAY: [Right; 4] = [
 ];
 
 #[test]
-fn objects_of_a_refused_call_are_removed_once_the_right_is_back() {
+fn refused_call_objects_are_removed_once_right_returns() {
     let mut stage = ClusterStage::with_rights(3);
     stage.role("three", json!({"generated_role_rules": RULES}));
     for dies in [false, true] {
@@ -110,7 +110,7 @@ fn a_lease_ends_without_the_right_to_get() {
 }
 
 #[test]
-fn a_missing_right_is_named_when_a_role_is_written() {
+fn missing_right_is_named_at_role_write() {
     let stage = ClusterStage::with_rights(3);
     let fields = json!({
         "allowed_cluster_namespaces": stage.namespace.name, "generated_role_rules": RULES,
@@ -127,7 +127,7 @@ fn a_missing_right_is_named_when_a_role_is_written() {
 
 /// A binding is effective until the cluster has removed it.
 #[test]
-fn a_binding_that_waits_for_its_finalizers_keeps_its_lease() {
+fn binding_waiting_for_finalizers_keeps_its_lease() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods"}));
     let given = stage.give("two", json!({}));

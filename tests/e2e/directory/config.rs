@@ -73,7 +73,7 @@ fn bad_directory_settings_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn ldaps_and_starttls_reach_only_servers_of_a_known_authority() {
+fn ldaps_and_starttls_require_known_server_authority() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::empty(kind);
         let server = stage.branch.server;
@@ -134,7 +134,7 @@ fn the_operators_authority_is_the_default() {
 
 /// OpenLDAP accepts passwords without TLS.
 #[test]
-fn active_directory_without_tls_takes_no_password_and_a_warning_says_so() {
+fn plaintext_active_directory_takes_no_password_and_warns() {
     let stage = DirectoryStage::empty(DirectoryKind::Samba);
     let clear = json!({ "url": stage.branch.server.clear_url() });
     let answer = stage.configure(clear).expect(200);
@@ -191,7 +191,7 @@ fn tls_versions_are_as_configured() {
 }
 
 #[test]
-fn the_next_server_is_tried_after_a_missing_server_and_not_after_a_refusal() {
+fn next_server_follows_missing_server_but_not_refusal() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::empty(kind);
         let url = stage.branch.server.url();
@@ -223,7 +223,7 @@ fn a_mount_reaches_only_configured_and_granted_servers() {
 }
 
 #[test]
-fn a_configuration_never_reaches_cloud_metadata_or_this_server() {
+fn configuration_never_reaches_cloud_metadata_or_this_server() {
     let stage = DirectoryStage::empty(DirectoryKind::OpenLdap);
     let own = stage.bulkhead.address().port();
     for url in [
@@ -240,7 +240,7 @@ fn a_configuration_never_reaches_cloud_metadata_or_this_server() {
 
 /// Clients use the engine under the name of an earlier engine.
 #[test]
-fn a_mount_of_the_type_ad_is_this_engine() {
+fn mount_of_type_ad_is_directory_engine() {
     let stage = DirectoryStage::empty(DirectoryKind::Samba);
     stage.root.write("sys/mounts/ad", &json!({ "type": "ad" })).expect(204);
     stage.root.write("ad/config", &stage.branch.config()).expect(204);

@@ -11,7 +11,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(15);
 
 #[test]
-fn a_role_shows_a_working_password_and_the_previous_password() {
+fn role_shows_working_and_previous_password() {
     for stage in DirectoryStage::both() {
         stage.role("build", "svc1");
         assert!(stage.takes("svc1", FIRST), "a role that is written changes nothing");
@@ -46,7 +46,7 @@ fn a_role_shows_a_working_password_and_the_previous_password() {
 }
 
 #[test]
-fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
+fn password_is_rotated_at_due_time_not_before() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::new(kind);
         stage.role("build", "svc1");
@@ -66,7 +66,7 @@ fn a_password_is_rotated_when_its_time_is_over_and_not_before() {
 }
 
 #[test]
-fn a_password_changed_elsewhere_is_rotated_before_it_is_shown() {
+fn password_changed_elsewhere_is_rotated_before_being_shown() {
     for stage in DirectoryStage::both() {
         stage.root.write("directory/config", &json!({ "last_rotation_tolerance": 0 })).expect(204);
         stage.role("build", "svc1");
@@ -95,7 +95,7 @@ fn a_password_changed_elsewhere_is_rotated_before_it_is_shown() {
 }
 
 #[test]
-fn a_renamed_account_is_found_and_a_deleted_account_is_400() {
+fn renamed_account_is_found_and_deleted_is_400() {
     for stage in DirectoryStage::both() {
         stage.role("build", "svc1");
         stage.creds("build");
@@ -115,7 +115,7 @@ fn a_renamed_account_is_found_and_a_deleted_account_is_400() {
 }
 
 #[test]
-fn concurrent_readers_of_a_due_role_get_one_password() {
+fn concurrent_readers_of_due_role_get_one_password() {
     for stage in DirectoryStage::both() {
         stage.role("build", "svc1");
         let shown: BTreeSet<String> = std::thread::scope(|scope| {
@@ -179,7 +179,7 @@ fn an_account_name_is_escaped_in_search_filters() {
 /// An account elsewhere belongs to somebody else. A role for the engine's own account would show
 /// the account's password to readers of the role.
 #[test]
-fn roles_and_sets_refuse_accounts_elsewhere_and_the_engines_own() {
+fn roles_and_sets_refuse_foreign_and_engine_accounts() {
     for stage in DirectoryStage::both() {
         let elsewhere = stage.branch.server.branch();
         elsewhere.add("other", FIRST);
@@ -202,7 +202,7 @@ fn roles_and_sets_refuse_accounts_elsewhere_and_the_engines_own() {
 }
 
 #[test]
-fn a_refusal_of_the_directory_is_400_and_is_not_retried() {
+fn directory_refusal_is_400_and_not_retried() {
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     let policy = format!("CN=strict,{}", stage.branch.dn);
     stage.branch.server.ldif(&format!(
@@ -239,7 +239,7 @@ fn a_locked_account_gets_a_password_too() {
 
 /// The password operation stores a hash; writing the attribute would not change the password.
 #[test]
-fn active_directory_is_never_given_a_password_as_an_attribute() {
+fn active_directory_never_gets_password_as_attribute() {
     let stage = DirectoryStage::empty(DirectoryKind::Samba);
     stage.configure(json!({ "schema": "openldap" })).expect(204);
     stage
@@ -262,7 +262,7 @@ fn active_directory_is_never_given_a_password_as_an_attribute() {
 }
 
 #[test]
-fn a_directory_that_is_down_is_502_and_loses_no_password() {
+fn unreachable_directory_is_502_and_loses_no_password() {
     let server = DirectoryServer::own(DirectoryKind::OpenLdap);
     let stage = DirectoryStage::of(server.branch());
     stage.configure(json!({})).expect(204);
@@ -280,7 +280,7 @@ fn a_directory_that_is_down_is_502_and_loses_no_password() {
 }
 
 #[test]
-fn bad_roles_and_sets_are_400_and_change_nothing() {
+fn bad_roles_and_sets_are_400_without_change() {
     for stage in DirectoryStage::both() {
         stage.root.write("directory/config", &json!({ "max_ttl": "2h" })).expect(204);
         let (one, other) = (stage.name("svc1"), stage.name("svc2"));

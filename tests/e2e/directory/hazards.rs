@@ -64,7 +64,7 @@ fn a_false_success_of_the_directory_is_detected() {
 }
 
 #[test]
-fn no_answer_of_a_directory_crashes_or_blocks_the_server() {
+fn no_directory_answer_crashes_or_blocks_server() {
     type Lie = fn(&ReceivedRequest<'_>) -> Vec<u8>;
     let lies: [(&str, Lie); 7] = [
         ("nests without end", |asked| {
@@ -195,7 +195,7 @@ fn nothing_is_sent_in_clear_if_starttls_fails() {
 /// An attacker who breaks the secured connection must not get the password through the other
 /// server.
 #[test]
-fn a_clear_text_server_never_replaces_a_secured_server() {
+fn clear_text_server_never_replaces_secured_server() {
     let liar = LyingDirectory::start(pretending);
     let broken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let secured = format!("ldaps://{}", broken.local_addr().expect("an address"));
@@ -219,7 +219,7 @@ fn assert_unsaid(liar: &LyingDirectory, what: &str) {
 }
 
 #[test]
-fn other_callers_cannot_use_the_lease_of_a_loan() {
+fn other_callers_cannot_use_loan_lease() {
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
     let lent = stage.root.write("directory/library/team/check-out", &json!({})).expect(200);

@@ -68,7 +68,7 @@ fn lent(answer: Answer) -> LentAccount {
 }
 
 #[test]
-fn an_account_has_one_borrower_and_gets_a_new_password_at_check_in() {
+fn account_has_one_borrower_and_checkin_rotates_password() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
         assert!(!stage.takes("svc1", super::FIRST), "the earlier password no longer logs in");
@@ -101,7 +101,7 @@ fn an_account_has_one_borrower_and_gets_a_new_password_at_check_in() {
 }
 
 #[test]
-fn a_loan_ends_by_expiry_revocation_or_forced_check_in() {
+fn expiry_revocation_or_forced_check_in_ends_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({ "ttl": "1s" }));
         let expired = stage.lend(&stage.root);
@@ -119,7 +119,7 @@ fn a_loan_ends_by_expiry_revocation_or_forced_check_in() {
 }
 
 #[test]
-fn the_lease_of_an_ended_loan_does_not_touch_a_later_loan() {
+fn ended_loan_lease_does_not_touch_later_loan() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
         let [alice, bob] = ["alice", "bob"].map(|name| stage.borrower(name));
@@ -137,7 +137,7 @@ fn the_lease_of_an_ended_loan_does_not_touch_a_later_loan() {
 }
 
 #[test]
-fn a_loan_is_renewed_up_to_the_sets_maximum() {
+fn loan_is_renewed_up_to_set_maximum() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
         let loan = stage.lend(&stage.root);
@@ -157,7 +157,7 @@ fn a_loan_is_renewed_up_to_the_sets_maximum() {
 }
 
 #[test]
-fn a_loan_without_ttl_outlives_its_lease_and_ends_by_revocation() {
+fn loan_without_ttl_outlives_lease_until_revocation() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({ "ttl": 0, "max_ttl": 0 }));
         let tune = json!({ "default_lease_ttl": "1s", "max_lease_ttl": "2s" });
@@ -192,7 +192,7 @@ fn a_requested_ttl_is_capped_by_the_set() {
 }
 
 #[test]
-fn an_account_belongs_to_one_set_or_to_roles_under_any_of_its_names() {
+fn account_names_belong_to_one_set_or_roles() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
         let loan = stage.lend(&stage.root);
@@ -248,7 +248,7 @@ fn writing_a_set_ends_no_loan() {
 }
 
 #[test]
-fn without_enforcement_any_caller_checks_in_through_the_accounts_set() {
+fn unenforced_check_in_allows_any_caller_through_set() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(
             kind,
@@ -270,7 +270,7 @@ fn without_enforcement_any_caller_checks_in_through_the_accounts_set() {
 }
 
 #[test]
-fn ten_of_a_hundred_concurrent_callers_get_the_ten_accounts() {
+fn ten_of_hundred_concurrent_callers_get_ten_accounts() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::new(kind);
         let accounts: Vec<String> = (0..10).map(|number| format!("lent{number}")).collect();

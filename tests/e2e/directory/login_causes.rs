@@ -206,7 +206,7 @@ impl DirectoryStage {
 }
 
 #[test]
-fn every_state_of_an_active_directory_account_has_its_own_remedy() {
+fn every_active_directory_account_state_has_own_remedy() {
     let stage = DirectoryStage::new(DirectoryKind::Samba);
     stage.assert_remedies(&OF_SAMBA);
 
@@ -241,7 +241,7 @@ fn every_state_of_an_active_directory_account_has_its_own_remedy() {
 
 /// A caller without the password does not learn the state of an account.
 #[test]
-fn a_wrong_name_or_password_is_one_cause_on_active_directory() {
+fn wrong_name_and_password_share_active_directory_cause() {
     let stage = DirectoryStage::new(DirectoryKind::Samba);
     let (code, cause) = ("(49), data 52e", "check the name and the password");
     for state in &OF_SAMBA {
@@ -295,7 +295,7 @@ fn every_refusal_of_openldap_has_its_remedy() {
 }
 
 #[test]
-fn active_directory_without_tls_names_the_ways_to_secure_a_login() {
+fn active_directory_without_tls_names_secure_login_options() {
     let stage = DirectoryStage::new(DirectoryKind::Samba);
     let clear = json!({ "url": stage.branch.server.clear_url() });
     stage.assert_refused(clear.clone(), "(8)", "use ldaps:// or starttls=true");
@@ -303,7 +303,7 @@ fn active_directory_without_tls_names_the_ways_to_secure_a_login() {
 }
 
 #[test]
-fn a_request_with_a_refused_login_shows_the_cause_and_changes_nothing() {
+fn refused_login_shows_cause_and_changes_nothing() {
     for stage in DirectoryStage::both() {
         let state = match stage.branch.server.kind {
             DirectoryKind::OpenLdap => &OF_OPENLDAP[0],
@@ -340,7 +340,7 @@ fn a_request_with_a_refused_login_shows_the_cause_and_changes_nothing() {
 
 /// A refusal because of the account's state does not refute the new password.
 #[test]
-fn an_account_that_may_not_log_in_gets_a_working_password() {
+fn account_without_login_permission_gets_working_password() {
     let stage = DirectoryStage::new(DirectoryKind::Samba);
     let shown = |account: &str| {
         stage.role(account, account);

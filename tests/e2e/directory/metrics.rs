@@ -22,7 +22,7 @@ fn exposed(server: &Bulkhead) -> String {
 }
 
 #[test]
-fn metrics_show_the_age_of_passwords_and_no_account_name() {
+fn metrics_show_password_age_without_account_names() {
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     stage.role("build", "svc1");
     stage.role("idle", "svc3");

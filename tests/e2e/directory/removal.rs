@@ -5,7 +5,7 @@ use bulkhead_tests::DirectoryKind;
 use serde_json::json;
 
 #[test]
-fn a_configuration_is_not_removed_while_accounts_are_lent() {
+fn configuration_is_not_removed_while_accounts_are_lent() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::new(kind);
         stage.set("team", &["svc1"], json!({ "ttl": "1h" }));
@@ -23,7 +23,7 @@ fn a_configuration_is_not_removed_while_accounts_are_lent() {
 }
 
 #[test]
-fn the_only_copy_of_a_password_is_not_removed() {
+fn only_copy_of_password_is_not_removed() {
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     stage.root.write("directory/rotate-root", &json!({})).expect(204);
     let refused = stage.root.delete("directory/config").expect(400);
@@ -42,7 +42,7 @@ fn the_only_copy_of_a_password_is_not_removed() {
 }
 
 #[test]
-fn removing_a_role_or_set_warns_of_lost_passwords() {
+fn removing_role_or_set_warns_of_lost_passwords() {
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     stage.role("build", "svc1");
     stage.role("test", "svc1");

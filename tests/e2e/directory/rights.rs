@@ -55,7 +55,7 @@ fn an_invisible_account_is_not_taken_for_deleted() {
 }
 
 #[test]
-fn without_the_right_to_reset_a_password_the_lease_is_kept() {
+fn lease_is_kept_without_password_reset_right() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let (stage, lent) = lent(kind);
         stage.branch.take_rights("engine");
@@ -75,7 +75,7 @@ fn without_the_right_to_reset_a_password_the_lease_is_kept() {
 }
 
 #[test]
-fn a_deleted_account_ends_its_loan_and_is_not_available() {
+fn deleted_account_ends_loan_and_is_unavailable() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let (stage, lent) = lent(kind);
         stage.branch.remove("svc1");

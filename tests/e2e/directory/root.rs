@@ -9,7 +9,7 @@ fn bindpass(stage: &DirectoryStage) -> String {
 }
 
 #[test]
-fn rotate_root_sets_a_working_password_and_does_not_show_it() {
+fn rotate_root_sets_working_password_without_showing_it() {
     for stage in DirectoryStage::both() {
         let before = bindpass(&stage);
         stage.role("build", "svc1");
@@ -27,7 +27,7 @@ fn rotate_root_sets_a_working_password_and_does_not_show_it() {
 }
 
 #[test]
-fn without_the_reset_right_the_engine_changes_its_own_password() {
+fn engine_without_reset_right_changes_own_password() {
     for stage in DirectoryStage::both() {
         let before = bindpass(&stage);
         stage.branch.take_rights("engine");
@@ -42,7 +42,7 @@ fn without_the_reset_right_the_engine_changes_its_own_password() {
 
 /// Each kind of name that Active Directory accepts for a login.
 #[test]
-fn the_engines_account_is_found_under_each_login_name() {
+fn engine_account_is_found_under_each_login_name() {
     let stage = DirectoryStage::empty(DirectoryKind::Samba);
     let (full, domain) = (stage.branch.full("engine"), "corp.example.net");
     for (binddn, upndomain) in [
@@ -116,7 +116,7 @@ fn self_rotation_needs_no_bind_account() {
 /// A controller without the change still accepts the previous password. The engine tries both, and
 /// the account is not locked.
 #[test]
-fn the_engine_logs_in_at_a_controller_with_the_previous_password() {
+fn engine_uses_previous_password_at_outdated_controller() {
     for stage in DirectoryStage::both() {
         let before = bindpass(&stage);
         stage.root.write("directory/rotate-root", &json!({})).expect(204);

@@ -110,7 +110,7 @@ fn assert_sound(stage: &DirectoryStage, locked: &str) {
 }
 
 #[test]
-fn a_storm_of_rotations_and_loans_locks_no_account_and_fails_no_request() {
+fn openldap_storm_causes_no_lock_or_failure() {
     let stage = stage(DirectoryServer::own(DirectoryKind::OpenLdap));
     let rotations = rage(&stage);
     let refused = stage.branch.server.refused_logins(&stage.branch.dn_of("engine"));
@@ -120,14 +120,14 @@ fn a_storm_of_rotations_and_loans_locks_no_account_and_fails_no_request() {
 }
 
 #[test]
-fn a_storm_at_active_directory_locks_no_account_and_fails_no_request() {
+fn active_directory_storm_causes_no_lock_or_failure() {
     let stage = stage(DirectoryServer::shared(DirectoryKind::Samba));
     rage(&stage);
     assert_sound(&stage, "lockoutTime");
 }
 
 #[test]
-fn many_requests_with_a_wrong_bindpass_send_three_logins_and_lock_no_account() {
+fn wrong_bindpass_requests_send_three_logins_without_lockout() {
     let stage = stage(DirectoryServer::own(DirectoryKind::OpenLdap));
     let before = stage.branch.config()["bindpass"].as_str().expect("a text").to_owned();
     let dn = stage.branch.dn_of("engine");

@@ -71,7 +71,7 @@ impl DirectoryStage {
 }
 
 #[test]
-fn a_displaced_account_gets_its_new_password_at_its_new_place() {
+fn displaced_account_gets_new_password_at_new_place() {
     for kind in KINDS {
         for place in NEW_PLACES {
             let (stage, lent) = lent(kind);
@@ -91,7 +91,7 @@ fn a_displaced_account_gets_its_new_password_at_its_new_place() {
 }
 
 #[test]
-fn an_account_made_again_by_others_ends_the_loan_untouched() {
+fn account_recreated_by_others_ends_loan_untouched() {
     for kind in KINDS {
         let (stage, lent) = lent(kind);
         stage.branch.remove("svc1");
@@ -108,7 +108,7 @@ fn an_account_made_again_by_others_ends_the_loan_untouched() {
 }
 
 #[test]
-fn a_role_does_not_touch_an_account_made_again_by_others() {
+fn role_leaves_account_recreated_by_others_untouched() {
     for stage in DirectoryStage::both() {
         stage.role("build", "svc1");
         stage.creds("build");
@@ -123,7 +123,7 @@ fn a_role_does_not_touch_an_account_made_again_by_others() {
 
 /// The former DN refuses the lent password, because the borrower has set another one.
 #[test]
-fn an_invisible_account_with_another_password_is_not_taken_for_deleted() {
+fn invisible_account_with_new_password_counts_as_existing() {
     let (stage, lent) = lent(DirectoryKind::OpenLdap);
     stage.branch.take_sight("engine", "shortsighted");
     stage.branch.set_password("svc1", OF_OTHERS);
@@ -137,7 +137,7 @@ fn an_invisible_account_with_another_password_is_not_taken_for_deleted() {
 
 /// A locked account of OpenLDAP refuses each password like a wrong one.
 #[test]
-fn an_invisible_locked_account_is_not_taken_for_deleted() {
+fn invisible_locked_account_counts_as_existing() {
     let (stage, lent) = lent(DirectoryKind::OpenLdap);
     stage.branch.take_sight("engine", "shortsighted");
     lock(&stage);
@@ -148,7 +148,7 @@ fn an_invisible_locked_account_is_not_taken_for_deleted() {
 }
 
 #[test]
-fn a_moved_account_is_found_when_its_place_becomes_visible() {
+fn moved_account_is_found_once_place_is_visible() {
     let (stage, lent) = lent(DirectoryKind::OpenLdap);
     let moved = stage.displace(NewPlace::UnitOutsideUserdn);
     stage.branch.take_sight("engine", "blind");
@@ -161,7 +161,7 @@ fn a_moved_account_is_found_when_its_place_becomes_visible() {
 }
 
 #[test]
-fn a_locked_account_ends_its_loan_with_a_new_password() {
+fn locked_account_ends_loan_with_new_password() {
     for kind in KINDS {
         let (stage, lent) = lent(kind);
         lock(&stage);

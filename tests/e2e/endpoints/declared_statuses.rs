@@ -62,7 +62,7 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
 }
 
 #[test]
-fn an_operation_answers_nonsense_with_a_status_that_the_document_declares() {
+fn operation_answers_nonsense_with_declared_status() {
     let world = World::empty();
     world.root.write("sys/mounts/kv", &json!({ "type": "kv" })).expect(204);
     let document = world.root.read("sys/internal/specs/openapi").expect(200).body;
@@ -91,7 +91,7 @@ fn an_operation_answers_nonsense_with_a_status_that_the_document_declares() {
 }
 
 #[test]
-fn the_document_declares_the_status_of_every_agreed_answer() {
+fn openapi_document_declares_status_of_every_agreed_answer() {
     let world = World::empty();
     world.root.write("sys/mounts/kv", &json!({ "type": "kv" })).expect(204);
     let document = world.root.read("sys/internal/specs/openapi").expect(200).body;

@@ -111,7 +111,7 @@ fn replaced(page: &str, block: &PageTable) -> String {
 }
 
 #[test]
-fn the_page_of_host_endpoints_lists_the_tables_of_the_program() {
+fn host_endpoint_page_matches_program_tables() {
     let path = repository().join(PAGE);
     let page = fs::read_to_string(&path).expect("the page exists");
     let current = blocks().iter().fold(page.clone(), |page, block| replaced(&page, block));
@@ -128,7 +128,7 @@ fn the_page_of_host_endpoints_lists_the_tables_of_the_program() {
 }
 
 #[test]
-fn every_host_endpoint_is_in_one_table_of_the_page() {
+fn every_host_endpoint_is_in_one_page_table() {
     for endpoint in endpoints().iter().filter(|endpoint| endpoint.is_of_host) {
         let tables = FOLDERS.iter().filter(|(_, folder)| is_in(endpoint, folder)).count();
         assert_eq!(tables, 1, "{}: add its folder to the page", endpoint.path);

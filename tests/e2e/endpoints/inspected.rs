@@ -140,7 +140,7 @@ fn title(endpoint: &Endpoint) -> String {
 }
 
 #[test]
-fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
+fn every_endpoint_and_every_row_has_counterpart() {
     let rows = all_rows();
     let covered: BTreeSet<String> = rows.iter().filter_map(endpoint_of).map(title).collect();
     let missing: Vec<String> =
@@ -156,7 +156,7 @@ fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
 }
 
 #[test]
-fn every_row_has_a_golden_answer_and_no_golden_answer_outlives_its_row() {
+fn every_row_and_every_golden_answer_has_counterpart() {
     let rows: BTreeSet<String> = all_rows().iter().map(|row| row.golden.to_owned()).collect();
     let folder =
         std::fs::read_dir(repository().join("tests/golden")).expect("the folder of golden answers");
@@ -232,7 +232,7 @@ fn fields_that_hold_secrets_are_marked() {
 }
 
 #[test]
-fn every_endpoint_of_a_sealed_server_reports_the_seal() {
+fn every_endpoint_of_sealed_server_reports_seal() {
     let (server, _operators) = operators::sealed(1, 1);
     let anybody = server.client(Some("bhs.of-nobody"));
     for endpoint in
@@ -249,7 +249,7 @@ fn every_endpoint_of_a_sealed_server_reports_the_seal() {
 }
 
 #[test]
-fn every_endpoint_is_refused_without_a_token_with_a_weak_one_and_without_sudo() {
+fn every_endpoint_refuses_missing_weak_and_sudoless_tokens() {
     let world = World::empty();
     let capabilities =
         r#"path "*" { capabilities = ["create", "read", "update", "patch", "delete", "list"] }"#;

@@ -29,7 +29,7 @@ pub(super) fn outline(answer: Answer) -> Answer {
 }
 
 #[test]
-fn the_document_names_every_endpoint_once_and_refers_to_nothing_that_is_missing() {
+fn document_names_every_endpoint_once_without_dangling_references() {
     let world = World::empty();
     world.root.write("sys/mounts/kv", &json!({ "type": "kv" })).expect(204);
     let document = world.root.read("sys/internal/specs/openapi").expect(200).body;
@@ -70,7 +70,7 @@ fn references(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_document_shows_only_mounts_within_the_callers_policies() {
+fn document_shows_only_mounts_within_caller_policies() {
     let world = World::empty();
     world.root.write("sys/mounts/warehouse", &json!({ "type": "database" })).expect(204);
     let seen = |client: &bulkhead_tests::Client| {

@@ -80,7 +80,7 @@ fn malformed_secrets_are_refused() {
 }
 
 #[test]
-fn a_large_secret_is_kept_and_a_larger_one_refused() {
+fn large_secret_is_kept_and_larger_is_refused() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     let large = "x".repeat(1_048_000);

@@ -190,7 +190,7 @@ fn kv_version_1_path_names_version_2_path() {
 }
 
 #[test]
-fn secrets_move_with_their_mount_and_go_with_it() {
+fn secrets_move_and_end_with_their_mount() {
     let world = World::empty();
     world.root.write("secret/data/x", &data(json!({ "n": 1 }))).expect(200);
     let moved = json!({ "from": "secret", "to": "kept" });

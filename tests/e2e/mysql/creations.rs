@@ -24,7 +24,7 @@ fn a_creation_of_another_user_is_undone() {
 }
 
 #[test]
-fn a_creation_never_adopts_a_user_of_somebody_else() {
+fn creation_never_adopts_foreign_user() {
     let sea = MysqlStage::new(&[]);
     sea.connect(json!({ "username_template": "shared-{{.RoleName}}" })).expect_success();
     sea.mariadb.query("CREATE USER 'shared-odd'@'10.%' IDENTIFIED BY 'of-somebody-else'");

@@ -15,7 +15,7 @@ impl MysqlStage {
 }
 
 #[test]
-fn a_renamed_account_is_revoked_under_its_present_name() {
+fn renamed_account_is_revoked_under_present_name() {
     for revocation in [&[][..], &["DROP USER '{{name}}'@'%'"]] {
         let sea = MysqlStage::connected();
         sea.role("reader", json!({ "revocation_statements": revocation }));
@@ -30,7 +30,7 @@ fn a_renamed_account_is_revoked_under_its_present_name() {
 }
 
 #[test]
-fn an_account_of_somebody_else_at_another_host_is_not_touched() {
+fn foreign_account_at_another_host_is_not_touched() {
     for revocation in [&[][..], &["DROP USER '{{name}}'@'%'"]] {
         let sea = MysqlStage::connected();
         sea.role("reader", json!({ "revocation_statements": revocation }));
@@ -46,7 +46,7 @@ fn an_account_of_somebody_else_at_another_host_is_not_touched() {
 }
 
 #[test]
-fn a_user_that_changed_its_own_password_is_revoked() {
+fn user_with_self_changed_password_is_revoked() {
     let sea = MysqlStage::connected();
     let issued = sea.credential("reader");
     let (name, password) = (&issued.username, &issued.password);
@@ -56,7 +56,7 @@ fn a_user_that_changed_its_own_password_is_revoked() {
 }
 
 #[test]
-fn a_creation_that_meets_an_account_of_somebody_else_leaves_nothing_of_its_own() {
+fn creation_meeting_foreign_account_leaves_nothing_behind() {
     let sea = MysqlStage::connected();
     sea.connect(json!({ "username_template": "shared-{{.RoleName}}" })).expect_success();
     sea.mariadb.query("CREATE USER 'shared-odd'@'10.%' IDENTIFIED BY 'others'");
@@ -88,7 +88,7 @@ fn passwords_that_borrowers_exchange_keep_no_account_alive() {
 }
 
 #[test]
-fn further_accounts_and_accounts_made_by_code_end_with_the_lease() {
+fn further_and_code_made_accounts_end_with_lease() {
     let sea = MysqlStage::connected();
     sea.mariadb.query(
         "CREATE PROCEDURE demo.more(name VARCHAR(64)) EXECUTE IMMEDIATE CONCAT('CREATE USER ''', \

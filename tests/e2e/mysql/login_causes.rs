@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const PASSWORD: &str = "Kp4-Zt8-Vn2-Qs6";
 
 #[test]
-fn every_cause_of_a_refused_login_has_its_own_text() {
+fn every_refused_login_cause_has_own_text() {
     let sea = MysqlStage::new(&[]);
     sea.mariadb.query(&format!(
         "CREATE USER 'keeper'@'%' IDENTIFIED BY '{PASSWORD}' WITH MAX_CONNECTIONS_PER_HOUR 1"

@@ -62,7 +62,7 @@ impl MysqlStage {
 }
 
 #[test]
-fn the_documented_rights_suffice_for_accounts_of_any_host_and_their_sessions() {
+fn documented_rights_cover_any_host_accounts_and_sessions() {
     let sea = MysqlStage::kept_by(&rights());
     let told = sea.reconnect().warnings();
     assert!(!told.contains("user of connection"), "{told}");
@@ -76,7 +76,7 @@ fn the_documented_rights_suffice_for_accounts_of_any_host_and_their_sessions() {
 }
 
 #[test]
-fn without_one_of_the_rights_a_revocation_fails_visibly_and_keeps_its_lease() {
+fn revocation_missing_right_fails_visibly_and_keeps_lease() {
     for (right, says) in rights().into_iter().zip([
         "CREATE USER",
         "SELECT on mysql.user",
@@ -111,7 +111,7 @@ fn without_one_of_the_rights_a_revocation_fails_visibly_and_keeps_its_lease() {
 }
 
 #[test]
-fn accounts_that_became_invisible_are_removed_as_their_creation_recorded_them() {
+fn invisible_accounts_are_removed_as_recorded_at_creation() {
     for revocation in [&[][..], &["DROP USER '{{name}}'@'127.0.0.1'"]] {
         let sea = MysqlStage::kept_by(&rights());
         sea.role("apart", json!({ "revocation_statements": revocation }));
@@ -164,7 +164,7 @@ fn invisible_accounts_are_removed_by_custom_statements() {
 }
 
 #[test]
-fn a_failed_creation_leaves_no_account_of_another_host() {
+fn failed_creation_leaves_no_other_host_account() {
     let sea = MysqlStage::kept_by(&["CREATE USER ON *.*", "PROCESS ON *.*", connection_admin()]);
     let failing = format!("{AT_TWO_HOSTS}; GRANT DELETE ON demo.orders TO '{{{{name}}}}'@'10.%'");
     sea.role("failing", json!({ "creation_statements": [failing] }));
@@ -173,7 +173,7 @@ fn a_failed_creation_leaves_no_account_of_another_host() {
 }
 
 #[test]
-fn statements_that_cannot_be_prepared_lock_their_user_out() {
+fn unpreparable_statements_lock_user_out() {
     let sea = MysqlStage::new(&[]);
     // Without a connection no plugin can check the statements.
     let role = json!({
@@ -196,7 +196,7 @@ fn statements_that_cannot_be_prepared_lock_their_user_out() {
 }
 
 #[test]
-fn placeholders_without_a_value_are_refused_when_a_role_is_written() {
+fn placeholders_without_value_are_refused_when_writing_role() {
     let sea = MysqlStage::connected();
     for (field, text, exist) in [
         ("renew_statements", "SELECT '{{password}}'", "{{name}}, {{username}} and {{expiration}}"),
@@ -217,7 +217,7 @@ fn placeholders_without_a_value_are_refused_when_a_role_is_written() {
 }
 
 #[test]
-fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
+fn quoted_code_has_safe_password_or_is_refused() {
     let sea = MysqlStage::connected();
     let policy = |name: &str, charset: &str| {
         let text = format!("length = 8 rule \"charset\" {{ charset = \"{charset}\" }}");

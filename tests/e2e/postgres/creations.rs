@@ -25,7 +25,7 @@ fn refusal(world: &World, statements: &str) -> String {
 }
 
 #[test]
-fn a_creation_under_a_folded_name_says_the_name() {
+fn creation_under_folded_name_reports_name() {
     let refused = refusal(&world(), "CREATE ROLE {{name}} LOGIN PASSWORD '{{password}}'");
     for said in ["user Bulk", "but user bulk", "\"{{name}}\" in double quotes"] {
         assert!(refused.contains(said), "{refused}");
@@ -33,7 +33,7 @@ fn a_creation_under_a_folded_name_says_the_name() {
 }
 
 #[test]
-fn a_creation_of_another_user_or_none_is_undone() {
+fn creation_of_other_or_no_user_is_undone() {
     let world = world();
     for statements in [
         "CREATE ROLE \"app_{{name}}\" LOGIN PASSWORD '{{password}}'",
@@ -46,7 +46,7 @@ fn a_creation_of_another_user_or_none_is_undone() {
 }
 
 #[test]
-fn a_creation_never_adopts_a_user_of_somebody_else() {
+fn creation_never_adopts_foreign_user() {
     let world = World::new();
     let fixed = json!({ "username_template": "shared-{{.RoleName}}" });
     world.root.write("database/config/demo", &fixed).expect_success();

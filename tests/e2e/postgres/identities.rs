@@ -29,7 +29,7 @@ impl World {
 }
 
 #[test]
-fn a_renamed_user_is_renewed_and_revoked_under_its_present_name() {
+fn renewal_and_revocation_follow_renamed_user() {
     for revocation in
         [&[][..], &["REASSIGN OWNED BY \"{{name}}\" TO bulkhead", "DROP ROLE \"{{name}}\""]]
     {
@@ -51,7 +51,7 @@ fn a_renamed_user_is_renewed_and_revoked_under_its_present_name() {
 }
 
 #[test]
-fn a_user_that_somebody_else_made_under_the_same_name_is_not_touched() {
+fn namesake_user_made_by_others_is_not_touched() {
     for revocation in [&[][..], &["DROP ROLE \"{{name}}\""]] {
         let world = World::new();
         let issued = world.credential_by(CREATION, revocation);
@@ -68,7 +68,7 @@ fn a_user_that_somebody_else_made_under_the_same_name_is_not_touched() {
 }
 
 #[test]
-fn a_lease_ends_every_role_that_its_creation_made() {
+fn lease_ends_every_role_made_by_creation() {
     let world = World::new();
     let issued = world.credential_by(TWO_ROLES, &[]);
     let second = format!("{}_ro", issued.username);
@@ -109,7 +109,7 @@ impl World {
 }
 
 #[test]
-fn roles_that_code_made_are_found_by_their_transaction() {
+fn transaction_identifies_code_made_roles() {
     let world = World::new();
     world.postgres.query(MAKE);
     let issued = world.credential_by("SELECT make('{{name}}', '{{password}}')", &[]);
@@ -126,7 +126,7 @@ fn roles_that_code_made_are_found_by_their_transaction() {
 }
 
 #[test]
-fn roles_that_code_made_are_found_by_their_name_without_the_right_to_see_transactions() {
+fn name_identifies_code_made_roles_without_transaction_right() {
     let world = World::with_keeper();
     assert!(!world.connect_keeper().contains("pg_control"));
     let issued = world.credential_by("SELECT make('{{name}}', '{{password}}')", &[]);
@@ -138,7 +138,7 @@ fn roles_that_code_made_are_found_by_their_name_without_the_right_to_see_transac
 }
 
 #[test]
-fn a_revocation_that_failed_after_its_statements_is_finished_later() {
+fn revocation_failed_after_statements_is_finished_later() {
     let world = World::with_keeper();
     world.postgres.query(
         "CREATE FUNCTION remove(name text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ \
@@ -164,7 +164,7 @@ fn a_revocation_that_failed_after_its_statements_is_finished_later() {
 }
 
 #[test]
-fn a_role_that_the_revocation_statements_leave_out_is_named_and_cannot_log_in() {
+fn role_omitted_by_revocation_is_named_and_locked() {
     let world = World::new();
     let fields = json!({
         "db_name": "demo", "creation_statements": [TWO_ROLES],
@@ -180,7 +180,7 @@ fn a_role_that_the_revocation_statements_leave_out_is_named_and_cannot_log_in() 
 }
 
 #[test]
-fn without_identities_the_name_decides_and_the_connection_warns() {
+fn without_identities_name_decides_and_connection_warns() {
     let world = World::with_keeper();
     let execute = "EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint()";
     world.postgres.query(&format!("REVOKE {execute} FROM public"));

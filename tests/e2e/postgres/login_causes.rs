@@ -13,7 +13,7 @@ fn keeper(world: &World) -> Value {
 }
 
 #[test]
-fn every_cause_of_a_refused_login_has_its_own_text() {
+fn every_refused_login_cause_has_own_text() {
     let world = World::empty();
     for statement in [
         &format!("CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{PASSWORD}'"),
@@ -55,7 +55,7 @@ fn every_cause_of_a_refused_login_has_its_own_text() {
 }
 
 #[test]
-fn a_server_without_a_free_session_is_asked_again_at_once() {
+fn server_without_free_session_is_retried_at_once() {
     let world = World::empty();
     world.postgres.query(&format!("CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{PASSWORD}'"));
     world.root.write("database/config/demo", &keeper(&world)).expect_success();

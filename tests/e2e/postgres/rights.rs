@@ -51,7 +51,7 @@ fn is_ended(session: &mut Child) {
 }
 
 #[test]
-fn createrole_suffices_to_remove_a_user_and_its_sessions() {
+fn createrole_suffices_to_remove_user_and_sessions() {
     let world = World::kept_by("CREATEROLE");
     let told = world.reconnect().warnings();
     assert!(!told.contains("CREATEROLE"), "{told}");
@@ -63,7 +63,7 @@ fn createrole_suffices_to_remove_a_user_and_its_sessions() {
 }
 
 #[test]
-fn without_createrole_a_revocation_fails_visibly_and_keeps_its_lease() {
+fn revocation_without_createrole_fails_visibly_and_keeps_lease() {
     let world = World::kept_by("CREATEROLE");
     let credential = world.credential("reader");
     let left = world.credential("reader");
@@ -89,7 +89,7 @@ fn without_createrole_a_revocation_fails_visibly_and_keeps_its_lease() {
 
 /// Functions of the operator create and drop users; `keeper` itself has no rights.
 #[test]
-fn a_lease_stays_while_sessions_of_its_removed_user_remain() {
+fn lease_stays_while_removed_user_has_sessions() {
     let world = World::kept_by("");
     world.postgres.query(
         "CREATE FUNCTION make_user(text, text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS \
@@ -120,7 +120,7 @@ fn a_lease_stays_while_sessions_of_its_removed_user_remain() {
 }
 
 #[test]
-fn statements_that_cannot_be_prepared_lock_their_user_out() {
+fn unpreparable_statements_lock_user_out() {
     let world = World::empty();
     // Without a connection no plugin can check the statements.
     world.role("reader", json!({ "revocation_statements": "SELECT '{{password}}'" }));
@@ -139,7 +139,7 @@ fn statements_that_cannot_be_prepared_lock_their_user_out() {
 }
 
 #[test]
-fn placeholders_without_a_value_are_refused_when_statements_are_written() {
+fn placeholders_without_value_are_refused_when_writing_statements() {
     let world = World::new();
     let refused = |path: &str, body: &Value, said: &[&str]| {
         let refused = world.root.write(path, body).expect(400).errors();
@@ -169,7 +169,7 @@ fn placeholders_without_a_value_are_refused_when_statements_are_written() {
 }
 
 #[test]
-fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
+fn quoted_code_has_safe_password_or_is_refused() {
     let world = World::new();
     let policy = |name: &str, charset: &str| {
         // Long enough that a thousand passwords have no password of a single repeated character.
@@ -203,7 +203,7 @@ fn passwords_in_quoted_code_are_safe_or_the_role_is_refused() {
 }
 
 #[test]
-fn verifiers_and_static_passwords_are_safe_in_quoted_code() {
+fn quoted_code_takes_verifiers_and_static_passwords_safely() {
     let world = World::empty();
     let scram = json!({ "password_authentication": "scram-sha-256" });
     let connection = with(world.connection(), scram);

@@ -42,7 +42,7 @@ fn bad_roles_are_refused_with_every_reason() {
 }
 
 #[test]
-fn malformed_queries_are_refused_before_the_token_is_checked() {
+fn malformed_queries_are_refused_before_token_check() {
     let scheduler = bed();
     for (query, status, text) in [
         ("index=abc", 400, "Invalid index"),
@@ -63,7 +63,7 @@ fn malformed_queries_are_refused_before_the_token_is_checked() {
 }
 
 #[test]
-fn paths_and_methods_are_refused_as_the_scheduler_refuses_them() {
+fn wrong_paths_and_methods_get_original_scheduler_refusals() {
     let scheduler = bed();
     for (method, path, status, text) in [
         ("DELETE", "/v1/acl/roles", 405, "Invalid method"),
@@ -124,7 +124,7 @@ fn unserved_acl_endpoints_say_so() {
 }
 
 #[test]
-fn a_body_over_one_mebibyte_is_refused_as_text() {
+fn body_over_one_mebibyte_is_refused_as_text() {
     let scheduler = bed();
     let large = json!({ "Name": "x", "Description": "d".repeat(1 << 20) });
     let answer = scheduler.ask("PUT", "/v1/acl/role", &scheduler.management, &large);
@@ -133,7 +133,7 @@ fn a_body_over_one_mebibyte_is_refused_as_text() {
 }
 
 #[test]
-fn answers_have_their_headers_and_are_indented_and_compressed_as_asked() {
+fn answers_have_headers_indentation_and_compression_as_asked() {
     let scheduler = bed();
     role(&scheduler, "shown");
     let list = scheduler.manage("GET", "/v1/acl/roles?pretty", &Value::Null);

@@ -47,7 +47,7 @@ fn receive_soon(stream: TcpStream) -> PlainAnswer {
 }
 
 #[test]
-fn a_read_waits_for_its_own_change_and_for_no_other() {
+fn blocking_read_waits_for_own_change_only() {
     let scheduler = bed();
     let (one, other) = (role(&scheduler, "one"), role(&scheduler, "other"));
     let management = scheduler.management.clone();
@@ -88,7 +88,7 @@ fn a_read_waits_for_its_own_change_and_for_no_other() {
 }
 
 #[test]
-fn a_deleted_role_ends_its_blocking_reads_and_a_missing_role_blocks() {
+fn deletion_ends_blocking_reads_and_missing_role_blocks() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let path = format!("/v1/acl/role/{}", id(&made));
@@ -106,7 +106,7 @@ fn a_deleted_role_ends_its_blocking_reads_and_a_missing_role_blocks() {
 }
 
 #[test]
-fn a_blocking_read_times_out_with_the_current_state() {
+fn blocking_read_times_out_with_current_state() {
     let scheduler = bed();
     let list = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);
     for index in [list.index(), 99_999] {
@@ -123,7 +123,7 @@ fn a_blocking_read_times_out_with_the_current_state() {
 }
 
 #[test]
-fn a_token_revoked_during_a_blocking_read_learns_nothing() {
+fn token_revoked_during_blocking_read_learns_nothing() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let client = token(&scheduler, &[&made]);

@@ -20,7 +20,7 @@ fn reads() -> u16 {
 const BYTES_OF_ONE: u64 = 16 << 10;
 
 #[test]
-fn thousands_of_parked_reads_are_answered_by_one_write() {
+fn one_write_answers_thousands_of_parked_reads() {
     let reads = reads();
     let scheduler = bed();
     let list = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);

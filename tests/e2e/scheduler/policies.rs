@@ -15,7 +15,7 @@ sentinel { policy = "write" }
 "#;
 
 #[test]
-fn rules_of_the_present_release_are_stored_and_parsed() {
+fn present_release_rules_are_stored_and_parsed() {
     let scheduler = bed();
     let policy = json!({ "Name": "present", "Rules": PRESENT_RULES });
     scheduler.manage("PUT", "/v1/acl/policy/present", &policy);

@@ -88,7 +88,7 @@ fn renamed(role: &Value, name: &str) -> Value {
 }
 
 #[test]
-fn a_role_appears_in_the_other_region_and_follows_there() {
+fn role_appears_and_follows_in_other_region() {
     let regions = Regions::start();
     let made = role(&regions.global, "made");
     regions.until_name("made", Some(id(&made)));
@@ -104,7 +104,7 @@ fn a_role_appears_in_the_other_region_and_follows_there() {
 }
 
 #[test]
-fn a_write_through_the_other_region_is_read_there_at_once() {
+fn write_through_other_region_is_readable_at_once() {
     let regions = Regions::start();
     for round in 0..20 {
         let name = format!("r-{round}");
@@ -132,7 +132,7 @@ fn a_write_through_the_other_region_is_read_there_at_once() {
 }
 
 #[test]
-fn a_cut_link_fails_writes_and_no_reads_and_names_converge_afterwards() {
+fn cut_link_fails_only_writes_and_names_converge() {
     let regions = Regions::start();
     let (a, b) = (role(&regions.global, "a"), role(&regions.global, "b"));
     regions.until_name("b", Some(id(&b)));
@@ -158,7 +158,7 @@ fn a_cut_link_fails_writes_and_no_reads_and_names_converge_afterwards() {
 }
 
 #[test]
-fn an_unresponsive_link_fails_writes_in_time_and_no_reads() {
+fn unresponsive_link_fails_only_writes_in_time() {
     let regions = Regions::start();
     regions.link.pause();
     let body = json!({ "Name": "c", "Policies": [] });
@@ -171,7 +171,7 @@ fn an_unresponsive_link_fails_writes_in_time_and_no_reads() {
 }
 
 #[test]
-fn a_replication_token_that_is_revoked_deletes_nothing_and_a_new_one_catches_up() {
+fn revoked_replication_token_deletes_nothing_until_replaced() {
     let regions = Regions::start();
     let body = json!({ "Name": "r", "Type": "management" });
     let token = regions.global.manage("PUT", "/v1/acl/token", &body).json();
@@ -208,7 +208,7 @@ fn a_weak_token_deletes_nothing() {
 }
 
 #[test]
-fn a_blocked_list_wakes_when_the_replicated_write_lands() {
+fn blocked_list_wakes_when_replicated_write_lands() {
     let regions = Regions::start();
     let before = regions.read("/v1/acl/roles").index();
     let path = format!("/v1/acl/roles?index={before}&wait=25s");

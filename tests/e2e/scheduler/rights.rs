@@ -9,7 +9,7 @@ use std::time::Duration;
 const DENIED: &str = "Permission denied";
 
 #[test]
-fn a_caller_sees_the_roles_of_its_token_and_learns_nothing_of_others() {
+fn caller_sees_only_roles_of_its_token() {
     let scheduler = bed();
     let (one, other) = (role(&scheduler, "one"), role(&scheduler, "other"));
     let linked = token(&scheduler, &[&one]);
@@ -49,7 +49,7 @@ fn a_caller_sees_the_roles_of_its_token_and_learns_nothing_of_others() {
 }
 
 #[test]
-fn a_bad_token_is_refused_and_not_treated_as_anonymous() {
+fn bad_token_is_refused_and_not_deemed_anonymous() {
     let scheduler = bed();
     let garbage = "x".repeat(10 << 10);
     for (header, value) in [
@@ -76,7 +76,7 @@ fn a_bad_token_is_refused_and_not_treated_as_anonymous() {
 }
 
 #[test]
-fn a_host_token_is_refused_and_reaches_no_component() {
+fn host_token_is_refused_and_reaches_no_component() {
     let scheduler = bed();
     let root = bulkhead_tests::bulkhead::ROOT;
     for (header, value) in
@@ -95,7 +95,7 @@ fn a_host_token_is_refused_and_reaches_no_component() {
 }
 
 #[test]
-fn one_of_fifty_concurrent_creations_of_a_name_succeeds() {
+fn concurrent_creations_of_one_name_succeed_once() {
     let scheduler = bed();
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let asks: Vec<_> = (0..50)

@@ -107,7 +107,7 @@ fn quotas_limit_plain_requests_in_every_spelling() {
 }
 
 #[test]
-fn the_audit_names_callers_and_hides_secrets_in_paths() {
+fn audit_names_callers_and_hides_secrets_in_paths() {
     let scheduler = bed();
     let client = token(&scheduler, &[]);
     let management = scheduler.management.clone();

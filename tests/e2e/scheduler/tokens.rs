@@ -46,7 +46,7 @@ fn refused_bootstrap_names_the_index_of_the_first() {
 }
 
 #[test]
-fn pages_go_on_after_the_named_token_was_deleted() {
+fn pages_continue_after_deletion_of_named_token() {
     let scheduler = bed();
     for _ in 0..5 {
         token(&scheduler, &[]);
@@ -80,7 +80,7 @@ fn pages_go_on_after_the_named_token_was_deleted() {
 }
 
 #[test]
-fn links_follow_their_roles_and_a_deleted_role_grants_nothing() {
+fn links_follow_roles_and_deleted_role_grants_nothing() {
     let scheduler = bed();
     let made = role(&scheduler, "made");
     let client = token(&scheduler, &[&made]);
@@ -99,7 +99,7 @@ fn links_follow_their_roles_and_a_deleted_role_grants_nothing() {
 }
 
 #[test]
-fn a_token_keeps_its_expiry_and_an_upload_refuses_a_used_secret() {
+fn token_keeps_expiry_and_upload_refuses_used_secret() {
     let scheduler = bed();
     let given = json!({ "Name": "n", "Type": "client", "Policies": ["readonly"],
                         "ExpirationTTL": "10m" });

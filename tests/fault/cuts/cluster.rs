@@ -29,6 +29,6 @@ fn cut(number: u32) -> bool {
 }
 
 #[test]
-fn a_cut_connection_leaves_no_object_in_a_cluster() {
+fn cut_connection_leaves_no_cluster_object() {
     every_cut("a creation and a revocation in a cluster", cut);
 }

@@ -70,42 +70,42 @@ fn every_message(kind: DirectoryKind, act: DirectoryCutAct) {
 }
 
 #[test]
-fn a_cut_role_rotation_in_openldap_loses_no_password() {
+fn cut_role_rotation_in_openldap_loses_no_password() {
     every_message(DirectoryKind::OpenLdap, DirectoryCutAct::RoleRotation);
 }
 
 #[test]
-fn a_cut_role_rotation_in_samba_loses_no_password() {
+fn cut_role_rotation_in_samba_loses_no_password() {
     every_message(DirectoryKind::Samba, DirectoryCutAct::RoleRotation);
 }
 
 #[test]
-fn a_cut_root_rotation_in_openldap_loses_no_password() {
+fn cut_root_rotation_in_openldap_loses_no_password() {
     every_message(DirectoryKind::OpenLdap, DirectoryCutAct::RootRotation);
 }
 
 #[test]
-fn a_cut_root_rotation_in_samba_loses_no_password() {
+fn cut_root_rotation_in_samba_loses_no_password() {
     every_message(DirectoryKind::Samba, DirectoryCutAct::RootRotation);
 }
 
 #[test]
-fn a_cut_config_write_to_openldap_loses_no_password() {
+fn cut_config_write_to_openldap_loses_no_password() {
     every_message(DirectoryKind::OpenLdap, DirectoryCutAct::Overwriting);
 }
 
 #[test]
-fn a_cut_config_write_to_samba_loses_no_password() {
+fn cut_config_write_to_samba_loses_no_password() {
     every_message(DirectoryKind::Samba, DirectoryCutAct::Overwriting);
 }
 
 #[test]
-fn a_cut_check_in_to_openldap_loses_no_account() {
+fn cut_check_in_to_openldap_loses_no_account() {
     every_message(DirectoryKind::OpenLdap, DirectoryCutAct::CheckIn);
 }
 
 #[test]
-fn a_cut_check_in_to_samba_loses_no_account() {
+fn cut_check_in_to_samba_loses_no_account() {
     every_message(DirectoryKind::Samba, DirectoryCutAct::CheckIn);
 }
 

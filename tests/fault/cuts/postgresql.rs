@@ -4,12 +4,12 @@ use super::{CutAct, every_message};
 use crate::stage::postgres;
 
 #[test]
-fn a_cut_creation_leaves_no_role_without_a_lease() {
+fn cut_creation_leaves_no_role_without_lease() {
     every_message(postgres(), CutAct::Creation);
 }
 
 #[test]
-fn a_cut_revocation_leaves_no_role_without_a_lease() {
+fn cut_revocation_leaves_no_role_without_lease() {
     every_message(postgres(), CutAct::Revocation);
 }
 
@@ -24,6 +24,6 @@ fn a_cut_static_rotation_loses_no_password() {
 }
 
 #[test]
-fn a_cut_write_of_the_connection_loses_no_password() {
+fn cut_connection_write_loses_no_password() {
     every_message(postgres(), CutAct::Overwriting);
 }

@@ -32,7 +32,7 @@ fn access(cloud: &CloudA, client: &str, secret: &str, audience: &str) -> (u16, S
 }
 
 #[test]
-fn a_secret_gives_a_token_for_one_audience_and_is_added_and_removed_by_graph() {
+fn graph_manages_secret_that_gives_single_audience_token() {
     let internet = Internet::start();
     let cloud = CloudA::on(&internet);
     let Application { client_id, secret } = cloud.application();

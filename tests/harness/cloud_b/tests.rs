@@ -33,7 +33,7 @@ fn access(cloud: &CloudB, email: &str, key: &Signer) -> Response {
 }
 
 #[test]
-fn an_account_key_gives_a_token_and_an_eleventh_key_is_refused() {
+fn account_key_gives_token_and_eleventh_is_refused() {
     let internet = Internet::start();
     let cloud = CloudB::on(&internet);
     let own = cloud.account("vault", "host");
@@ -56,7 +56,7 @@ fn an_account_key_gives_a_token_and_an_eleventh_key_is_refused() {
 }
 
 #[test]
-fn groups_come_in_pages_and_their_members_by_a_filter() {
+fn groups_are_paged_and_members_filtered() {
     let internet = Internet::start();
     let cloud = CloudB::on(&internet);
     let own = cloud.account("vault", "p");

@@ -17,7 +17,7 @@ fn get(internet: &Internet, url: &str) -> String {
 }
 
 #[test]
-fn a_site_or_an_injected_fault_answers_for_a_host() {
+fn site_or_injected_fault_answers_for_host() {
     let internet = Internet::start();
     internet.serve("api.example", |request| {
         Response::json(200, &json!({ "path": request.path, "x": request.query("x") }))

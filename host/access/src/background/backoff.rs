@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transient_failure_is_retried_after_a_second_and_a_refusal_after_ten() {
+    fn refusal_retry_pause_exceeds_transient_failure_pause() {
         for kind in [
             FailureKind::Unreachable,
             FailureKind::TimedOut,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_that_failed_together_do_not_come_back_together() {
+    fn retries_after_common_failure_are_spread_over_time() {
         let ends: std::collections::BTreeSet<u64> =
             (0..1_000).map(|_| backoff_pause(&failure(FailureKind::Unreachable), 1)).collect();
         assert!(ends.len() > 100, "{} different pauses", ends.len());

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_claimed_once_until_it_is_given_back() {
+    fn claimed_address_is_not_claimed_again_until_released() {
         let claims = Arc::new(Claims::default());
         let first = claims.claim(&lease("a")).unwrap();
         assert!(claims.claim(&lease("a")).is_none());
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_is_crowded_leaves_places_for_every_other() {
+    fn crowded_mount_leaves_places_for_other_mounts() {
         let claims = Arc::new(Claims::default());
         let held: Vec<Vec<Claim>> =
             (0..8).map(|mount| crowd(&claims, &format!("mount {mount}"))).collect();
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_waiter_is_woken_when_the_claim_is_free() {
+    async fn waiter_is_woken_when_claim_is_released() {
         let claims = Arc::new(Claims::default());
         let first = claims.claim(&lease("a")).unwrap();
         let waiting = tokio::spawn({

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_guard_waits_for_the_end_of_its_call_and_is_an_ordinary_timer_from_then_on() {
+    async fn guard_becomes_ordinary_timer_when_call_ends() {
         let (_scratch, store) = TemporaryFolder::open("waits").await;
         let guards = CallGuards::default();
         let mut unit = store.begin();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_guard_that_was_never_committed_or_was_cancelled_leaves_nothing() {
+    async fn uncommitted_or_cancelled_guard_leaves_no_timer() {
         let (_scratch, store) = TemporaryFolder::open("nothing").await;
         let guards = CallGuards::default();
         let mut unit = store.begin();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_guard_that_stands_is_its_calls_also_where_a_later_write_of_it_was_not_committed() {
+    async fn committed_guard_stays_owned_after_later_uncommitted_write() {
         let (_scratch, store) = TemporaryFolder::open("again").await;
         let guards = CallGuards::default();
         let deadline = store.now() + 90_000;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_another_call_guards_or_schedules_by_then_is_not_touched() {
+    async fn guard_release_skips_key_taken_by_another_call() {
         let (_scratch, store) = TemporaryFolder::open("others").await;
         let (first, second) = (CallGuards::default(), CallGuards::default());
         let deadline = store.now() + 90_000;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_guards_sixty_four_keys_and_the_same_key_again_as_often_as_it_likes() {
+    async fn call_guards_64_keys_and_repeats_any_key() {
         let (_scratch, store) = TemporaryFolder::open("limit").await;
         let guards = CallGuards::default();
         let mut unit = store.begin();

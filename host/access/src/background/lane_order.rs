@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mount_goes_on_behind_its_own_last_lane_whichever_other_was_served_since() {
+    fn each_mount_resumes_after_own_last_served_lane() {
         let mut order = LaneOrder::default();
         assert_eq!(order.of_kind(Space::Timer), [part("", BEHIND_ALL)]);
         assert_eq!(order.of_mount(Space::Timer, "a"), [part("a", "a0")]);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_as_wide_as_its_target_allows_and_grows_with_its_answers() {
+    fn lane_concurrency_grows_with_answers_up_to_target() {
         let (lanes, now) = (Lanes::default(), Instant::now());
         assert_eq!(lanes.concurrency_limit(LANE, now), DEFAULT_CONCURRENCY);
         lanes.set_concurrency(LANE, 7);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_does_not_answer_is_asked_by_one_at_a_time_and_ever_more_seldom() {
+    fn silent_target_is_tried_singly_at_growing_intervals() {
         let (lanes, mut now) = (Lanes::default(), Instant::now());
         assert_eq!([1, 2].map(|_| lanes.note_silence(LANE, now)), [None, None]);
         assert_eq!(
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_outage_of_ten_minutes_each_of_many_leases_is_tried_within_a_minute_and_a_half() {
+    fn leases_are_tried_within_90_seconds_after_outage() {
         const OUTAGE: Duration = Duration::from_secs(600);
         const WAITING: usize = 50;
         let (lanes, began) = (Lanes::default(), Instant::now());
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_a_mount_names_without_end_end_no_rest_of_another_mount_nor_of_its_own() {
+    fn excess_lanes_of_mount_evict_no_resting_lane() {
         let lanes = Lanes::default();
         silence(&lanes, "other/down");
         silence(&lanes, LANE);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn answering_lanes_and_lanes_of_removed_mounts_are_forgotten() {
+    fn answering_lanes_and_removed_mounts_lanes_are_forgotten() {
         let lanes = Lanes::default();
         lanes.note_silence(LANE, Instant::now());
         lanes.note_answer(LANE);

@@ -22,7 +22,7 @@ fn within(all: usize, of_client: usize) -> Lockouts {
 }
 
 #[test]
-fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
+fn consecutive_failures_lock_name_for_lockout_duration() {
     let lockouts = Lockouts::default();
     assert!(!lockouts.is_asked(M, client(1), 0), "nothing costs a question beforehand");
     let count = |now| lockouts.count(of("eve", 1), POLICY, now);
@@ -40,7 +40,7 @@ fn a_name_is_locked_by_its_failures_in_a_row_for_its_time() {
 }
 
 #[test]
-fn failures_are_forgotten_by_time_by_a_proof_and_by_an_operator() {
+fn failures_are_forgotten_after_reset_time_or_unlock() {
     let lockouts = Lockouts::default();
     let count = |now| lockouts.count(of("eve", 1), POLICY, now);
     assert_eq!([count(0), count(1)], [FailureEffect::Noted; 2]);
@@ -57,7 +57,7 @@ fn failures_are_forgotten_by_time_by_a_proof_and_by_an_operator() {
 }
 
 #[test]
-fn a_flood_of_names_takes_no_more_memory_and_frees_no_locked_name() {
+fn name_flood_keeps_memory_bounded_and_locks_held() {
     let lockouts = within(64, 64);
     for now in 0..3 {
         lockouts.count(of("eve", 1), POLICY, now);
@@ -75,7 +75,7 @@ fn a_flood_of_names_takes_no_more_memory_and_frees_no_locked_name() {
 }
 
 #[test]
-fn other_names_of_the_same_or_of_another_client_evict_no_counter_of_a_guessed_name() {
+fn guesses_at_other_names_evict_no_counter() {
     for flooder in [1, 2] {
         let lockouts = within(64, 48);
         let guess = || lockouts.count(of("eve", 1), POLICY, 5);
@@ -88,7 +88,7 @@ fn other_names_of_the_same_or_of_another_client_evict_no_counter_of_a_guessed_na
 }
 
 #[test]
-fn the_client_with_most_names_makes_room_for_one_with_fewer() {
+fn client_with_most_names_yields_room_to_others() {
     let lockouts = within(64, 48);
     for number in 0..60 {
         lockouts.count(of(&format!("name-{number}"), number % 3), POLICY, 5);
@@ -105,7 +105,7 @@ fn the_client_with_most_names_makes_room_for_one_with_fewer() {
 }
 
 #[test]
-fn a_client_that_locked_as_many_names_as_it_may_tries_no_other() {
+fn client_at_lock_maximum_tries_no_other_name() {
     let lockouts = within(64, 8);
     for number in 0..8 {
         (0..3).for_each(|now| {
@@ -121,7 +121,7 @@ fn a_client_that_locked_as_many_names_as_it_may_tries_no_other() {
 }
 
 #[test]
-fn a_client_has_room_for_every_name_that_it_can_try_within_a_counters_usual_time() {
+fn counter_room_covers_names_tried_within_reset_time() {
     let usual = LockoutPolicy::default().counter_reset;
     let tried = usize::try_from(1_000 + 50 * usual).unwrap();
     let CounterBounds { all, of_client } = CounterBounds::default();

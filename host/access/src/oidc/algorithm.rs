@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_algorithm_is_stored_and_asked_for_by_the_name_that_tokens_carry() {
+    fn algorithm_is_stored_and_requested_by_token_name() {
         for one in TokenAlgorithm::ALL {
             assert_eq!(TokenAlgorithm::of_word(one.word()), Ok(one));
             assert_eq!(serde_json::to_value(one).unwrap(), one.word());

@@ -204,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_looks_like_claims_is_a_text() {
+    fn entity_name_resembling_claims_stays_text() {
         let claims = filled(r#"{"name": {{identity.entity.name}}}"#);
         assert_eq!(claims.as_object().unwrap().len(), 1, "{claims}");
     }
 
     #[test]
-    fn a_template_that_cannot_be_is_refused_when_it_is_written() {
+    fn invalid_template_is_refused_on_write() {
         for (template, why) in [
             ("{", "not a JSON object"),
             ("[]", "not a JSON object"),

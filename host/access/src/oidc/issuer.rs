@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_issuer_is_scheme_host_and_port_and_nothing_else() {
+    fn issuer_is_only_scheme_host_and_port() {
         for (text, kept) in [
             ("https://a.example", "https://a.example"),
             ("https://a.example:8200/", "https://a.example:8200"),

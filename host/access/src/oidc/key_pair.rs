@@ -194,7 +194,7 @@ mod tests {
     const MESSAGE: &[u8] = b"who it is";
 
     #[test]
-    fn the_published_key_of_each_algorithm_verifies_signatures_also_after_storage() {
+    fn published_key_verifies_signatures_before_and_after_storage() {
         for alg in TokenAlgorithm::ALL {
             let made = TokenSigningKey::make(alg).unwrap();
             let stored = serde_json::to_vec(&made).unwrap();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_key_is_not_shown_and_bytes_that_are_none_sign_nothing() {
+    fn private_key_is_hidden_and_invalid_bytes_fail() {
         let made = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
         let shown = format!("{made:?}");
         assert!(shown.contains("PrivateKey(hidden)"), "{shown}");

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_rsa_key_is_read_without_the_zero_before_its_modulus() {
+    fn rsa_modulus_is_read_without_leading_zero() {
         let mut der = vec![SEQUENCE, 0x82, 0x01, 0x0a, INTEGER, 0x82, 0x01, 0x01, 0];
         der.extend([0xab; 256]);
         der.extend([INTEGER, 3, 1, 0, 1]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_an_rsa_key_is_none() {
+    fn text_without_rsa_key_reads_as_none() {
         let whole = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
         assert!(PublicJwk::of_rsa(&whole).is_some());
         for length in 0..whole.len() {

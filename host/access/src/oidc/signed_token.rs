@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_has_three_parts_and_names_its_key() {
+    fn signed_token_has_three_parts_and_key_id() {
         for alg in TokenAlgorithm::ALL {
             let key = TokenSigningKey::make(alg).unwrap();
             let token = sign(&key, &json!({"sub": "me"})).unwrap();

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_segment_is_known_when_it_stands_before_all_wildcards() {
+    fn first_segment_is_known_before_any_wildcard_only() {
         for (text, expected) in [
             ("a/*", Some("a")),
             ("/a/b*", Some("a")),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_would_match_nothing_are_refused_with_the_remedy() {
+    fn patterns_matching_nothing_are_refused_with_remedy() {
         let long = "a".repeat(LONGEST_PATH + 1);
         for (text, part) in [
             ("", "is empty"),

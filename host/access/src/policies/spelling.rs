@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_path_in_all_its_cases() {
+    fn name_path_is_equal_in_every_letter_case() {
         for (sent, folded) in [
             ("identity/group/name/ADMINS", "identity/group/name/admins"),
             ("identity/entity/name/Ann/É", "identity/entity/name/ann/é"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tuning_of_an_auth_method_has_two_paths() {
+    fn auth_method_tune_has_two_paths() {
         let (old, new) = ("sys/mounts/auth/a/b/tune", "sys/auth/a/b/tune");
         assert_eq!(other_path(old).unwrap().path, new);
         let back = other_path(new).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_read_in_the_spelling_of_requests() {
+    fn rule_is_normalized_to_request_spelling() {
         for (text, other) in [
             ("identity/group/name/Admins", "identity/group/name/admins"),
             ("identity/+/name/Ad*", "identity/+/name/ad*"),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_templated_combination_is_never_served_to_another_caller() {
+    fn templated_acl_is_never_served_to_another_caller() {
         let (ann, bob) = (called("1", "ann"), called("2", "bob"));
         let (cache, names) = kept(TEMPLATED, &[&ann, &bob]);
         for (identity, path, other) in
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_combination_that_asks_nothing_of_the_caller_is_shared() {
+    fn acl_without_templates_is_shared_between_callers() {
         let (cache, names) =
             kept(r#"path "x" { capabilities = ["read"] }"#, &[&TemplateIdentity::default()]);
         assert!(cache.acl(&names, &called("1", "ann")).is_some());
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_starts_anew_before_it_holds_too_much() {
+    fn policy_cache_is_reset_before_exceeding_rule_limit() {
         let (mut cache, names) = kept(TEMPLATED, &[]);
         for number in 0..MOST_RULES + 10 {
             let identity = called("1", &format!("caller-{number}"));

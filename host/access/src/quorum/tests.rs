@@ -30,7 +30,7 @@ fn finds(attempt: &mut Quorum, share: &KeyShare, key: &SealKey) -> bool {
 }
 
 #[test]
-fn as_many_right_shares_as_are_needed_open_it_among_any_others() {
+fn threshold_of_right_shares_unseals_among_bogus_shares() {
     for bogus_first in [true, false] {
         let (key, shares, mut attempt) = split(5, 3);
         let strangers = [bogus(5, 1), bogus(1, 2), bogus(4, 3)];
@@ -46,7 +46,7 @@ fn as_many_right_shares_as_are_needed_open_it_among_any_others() {
 }
 
 #[test]
-fn shares_without_end_cost_no_more_than_a_bounded_number_of_sets() {
+fn endless_shares_cost_bounded_number_of_combinations() {
     for (shares, threshold) in [(255, 2), (255, 3), (255, 5), (255, 40), (255, 255), (9, 9)] {
         for clients in [1, 3, 60] {
             let (_, _, mut attempt) = split(shares, threshold);
@@ -67,7 +67,7 @@ fn shares_without_end_cost_no_more_than_a_bounded_number_of_sets() {
 }
 
 #[test]
-fn the_latest_share_is_kept_besides_an_earlier_share_of_a_stranger() {
+fn latest_share_is_kept_beside_earlier_bogus_share() {
     let (key, shares, mut attempt) = split(5, 3);
     for filler in 0..60 {
         attempt.add(client(HERE), &bogus(filler % 5 + 1, filler)).unwrap();
@@ -87,7 +87,7 @@ fn flood(attempt: &mut Quorum, giver: u32, key: &SealKey) {
 }
 
 #[test]
-fn bogus_shares_of_other_addresses_spoil_no_share_wherever_the_right_ones_come_from() {
+fn bogus_shares_of_other_addresses_spoil_no_unsealing() {
     for operators in [[0, 0, 0], [0, 0, 1], [0, 1, 2]] {
         let (key, shares, mut attempt) = split(5, 3);
         for (share, operator) in shares.iter().zip(operators) {
@@ -99,7 +99,7 @@ fn bogus_shares_of_other_addresses_spoil_no_share_wherever_the_right_ones_come_f
 }
 
 #[test]
-fn one_address_with_all_shares_opens_it_in_a_crowd_of_any_size() {
+fn one_address_with_all_shares_unseals_among_crowd() {
     for threshold in [2, 3, 6] {
         let (key, shares, mut attempt) = split(6, threshold);
         let needed = usize::try_from(threshold).unwrap();
@@ -118,7 +118,7 @@ fn one_address_with_all_shares_opens_it_in_a_crowd_of_any_size() {
 }
 
 #[test]
-fn a_crowd_of_addresses_makes_unsealing_take_longer_and_does_not_prevent_it() {
+fn crowd_of_addresses_delays_but_never_prevents_unsealing() {
     let (key, shares, mut attempt) = split(5, 3);
     let opened = (0..2_000_u32).any(|round| {
         for stranger in 0..20 {
@@ -132,7 +132,7 @@ fn a_crowd_of_addresses_makes_unsealing_take_longer_and_does_not_prevent_it() {
 }
 
 #[test]
-fn a_reset_forgets_the_shares_of_its_own_address_alone() {
+fn reset_forgets_only_shares_of_own_address() {
     let (key, shares, mut attempt) = split(5, 3);
     attempt.add(client(1), &shares[0]).unwrap();
     attempt.add(client(2), &shares[1]).unwrap();

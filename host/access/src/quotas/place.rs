@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_holds_the_paths_at_and_below_it() {
+    fn quota_place_contains_own_path_and_paths_below() {
         let place = |mount: &str, below: &str| QuotaPlace {
             mount: mount.to_owned(),
             below: below.to_owned(),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_the_requests_of_an_interval_and_other_clients_have_theirs() {
+    fn rate_quota_limits_each_client_separately_per_interval() {
         let (quota, now) = (quota(5.0, 10, 0), Instant::now());
         let taken = |who: &str, now| quota.take(client(who), now);
         let admitted = (0..20).filter(|_| taken("192.0.2.1", now).is_ok()).count();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_below_one_lets_a_request_in_and_a_block_lasts() {
+    fn rate_below_one_admits_one_request_then_blocks() {
         let (quota, now) = (quota(0.5, 1, 60), Instant::now());
         let one = client("192.0.2.1");
         assert_eq!(quota.take(one, now), Ok(()));

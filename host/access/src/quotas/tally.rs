@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_are_let_in_and_no_more_and_they_are_counted_twice() {
+    async fn lease_tally_stops_at_maximum_after_two_counts() {
         let (tally, stored) = (LeaseTally::default(), CountedStore::default());
         for _ in 0..100 {
             assert!(stored.lease(&tally, 100).await);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_under_way_have_their_places_until_they_end() {
+    async fn calls_in_flight_hold_quota_places_until_end() {
         let (tally, stored) = (LeaseTally::default(), CountedStore::default());
         let first = stored.ask(&tally, 2).await.unwrap();
         let second = stored.ask(&tally, 2).await.unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_made_nothing_gives_its_place_back_at_once() {
+    async fn call_without_lease_returns_quota_place_at_once() {
         let (tally, stored) =
             (LeaseTally::default(), CountedStore { takes: 20, ..CountedStore::default() });
         for _ in 0..100 {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_that_is_given_back_while_leases_are_counted_is_free() {
+    async fn quota_place_returned_during_count_is_free() {
         let (tally, stored) = (LeaseTally::default(), CountedStore::default());
         let failing = stored.ask(&tally, 1).await.unwrap();
         rest(&tally).await;
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_in_a_loop_has_the_leases_counted_a_tenth_of_the_time() {
+    async fn looping_client_causes_lease_counts_at_bounded_rate() {
         let (tally, stored) =
             (LeaseTally::default(), CountedStore { takes: 20, ..CountedStore::default() });
         stored.leases.store(5, Ordering::SeqCst);

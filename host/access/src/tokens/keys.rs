@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_token_can_be_mistaken_for_none_that_a_server_made() {
+    fn chosen_token_cannot_resemble_server_token() {
         assert_eq!(check_chosen("my-own-token").unwrap(), Secret::new("my-own-token"));
         for id in ["bhs.x", "hvs.x", "s.x", "a.b", "a b", "\t", "ü", &"x".repeat(MAX_TOKEN_LEN + 1)]
         {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_token_has_its_prefix_and_never_comes_twice() {
+    fn new_token_has_prefix_and_never_repeats() {
         let (one, other) = (generate_text().unwrap(), generate_text().unwrap());
         assert!(one.expose().starts_with("bhs.") && one.expose().len() == 36);
         assert_ne!(one, other);

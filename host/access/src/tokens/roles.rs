@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_fixes_the_type_of_its_tokens_or_leaves_it_to_the_caller() {
+    fn role_fixes_token_type_or_leaves_caller_choice() {
         let (service, batch) = (TokenType::Service, TokenType::Batch);
         for (word, asked, made) in [
             ("", None, Some(service)),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_for_batch_tokens_promises_nothing_that_they_cannot_keep() {
+    fn batch_token_role_with_unsupported_settings_is_refused() {
         let sound = TokenRole {
             token_type: RoleType::Batch,
             orphan: true,

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_running_request_ends_the_token_also_without_the_last_use() {
+    fn last_running_request_ends_used_up_token() {
         let uses = Arc::new(TokenUses::default());
         let (first, last, refused) = (uses.enter("a"), uses.enter("a"), uses.enter("a"));
         last.was_last();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_with_uses_left_is_not_ended_and_a_request_that_is_dropped_has_left() {
+    fn dropped_request_leaves_and_remaining_uses_keep_token() {
         let uses = Arc::new(TokenUses::default());
         assert!(!uses.enter("a").leave());
         let (dropped, other) = (uses.enter("a"), uses.enter("b"));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_a_policy_is_never_taken_for_base64() {
+    fn policy_text_is_never_decoded_as_base64() {
         let comments =
             ["//abcd12", "//ab\n//cd\n", "// comment", "#abc", "//", "////", "//Zm9v", "/**/"];
         for text in [TEXT, r#"{"path":{"x":{}}}"#, "path \"x\" {}", "name=\"abc\""]
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_almost_base64_stays_as_sent_and_is_not_a_policy() {
+    fn near_base64_text_stays_unchanged_and_invalid() {
         for text in [
             "abc",
             "abcd=",

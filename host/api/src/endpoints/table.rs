@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_with_an_older_path_has_its_row_with_the_newer_one() {
+    fn row_of_older_path_has_newer_path_twin() {
         let table = table().unwrap();
         let rows = table.rows().routes();
         for (old, _) in spelling::MOVED {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_paths_serve_the_same_unless_policies_know_them_as_one() {
+    fn paths_serving_alike_are_known_to_policies() {
         let table = table().unwrap();
         let mut same: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
         for row in table.rows().routes() {

@@ -70,7 +70,7 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_and_its_answer_are_one_line_each() {
+async fn request_and_answer_are_one_line_each() {
     let bed = bed("lines").await;
     assert_eq!(bed.write("probe/lease/ours", json!({ "ttl": 600, "how": "ok" })).await.0, 200);
     let lines = bed.lines_of("probe/lease/ours");
@@ -133,7 +133,7 @@ async fn audit_line_names_entity_policies_beside_token_policies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_recorded_with_its_reason_and_nothing_more() {
+async fn refusal_is_recorded_with_reason_only() {
     let bed = bed("refused").await;
     let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
     bed.write("sys/policies/acl/reader", policy).await;
@@ -185,7 +185,7 @@ async fn a_refusal_is_recorded_with_its_reason_and_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_value_under_any_field_of_any_endpoint_is_in_an_error_a_warning_or_the_log() {
+async fn field_values_appear_in_no_error_or_log() {
     let bed = bed("canary").await;
     let canary = "swordfish-4711";
     let ends_this = ["sys/seal", "auth/token/revoke-self"];
@@ -228,7 +228,7 @@ fn assert_silent(bed: &Bed, canary: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_of_a_component_about_failed_due_work_are_not_in_the_log() {
+async fn component_messages_of_failed_due_work_stay_unlogged() {
     let (canary, path) = ("swordfish-4711", folder("due-canary"));
     let bed = Bed::with(path, Vec::new(), AuditSettings::default()).await.unwrap();
     let component = "sys/plugins/catalog/secret/probe";
@@ -262,7 +262,7 @@ async fn messages_of_a_component_about_failed_due_work_are_not_in_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_over_its_limit_is_recorded_without_its_body() {
+async fn oversized_request_is_recorded_without_body() {
     let bed = bed("large").await;
     let asked =
         request("root", Verb::Write, "probe/count/large", json!({ "padding": "x".repeat(64) }));
@@ -279,7 +279,7 @@ async fn a_request_over_its_limit_is_recorded_without_its_body() {
 const MOST_OF_A_STRANGER: u64 = 8 << 10;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stranger_writes_at_most_four_bytes_of_audit_for_a_byte_and_eight_kib_a_request() {
+async fn stranger_audit_bytes_are_bounded_by_request_size() {
     let bed = bed("stranger").await;
     for number in 0..20 {
         let config = json!({ "listing_visibility": "unauth" });
@@ -333,7 +333,7 @@ async fn a_stranger_writes_at_most_four_bytes_of_audit_for_a_byte_and_eight_kib_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_over_its_limit_or_of_the_wrong_kind_enters_no_open_endpoint() {
+async fn oversized_or_mistyped_body_enters_no_open_endpoint() {
     let bed = bed("open").await;
     let path = "sys/internal/specs/openapi";
     let mut large = request("", Verb::Write, path, json!({ "generic_mount_paths": true }));
@@ -351,7 +351,7 @@ async fn a_body_over_its_limit_or_of_the_wrong_kind_enters_no_open_endpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_in_a_path_is_hashed_there_and_the_refusal_does_not_repeat_it() {
+async fn token_in_path_is_hashed_and_not_repeated() {
     let bed = bed("path").await;
     assert_eq!(bed.read("auth/token/lookup-me/bhs.swordfish").await.0, 404);
     let shown =
@@ -363,7 +363,7 @@ async fn a_token_in_a_path_is_hashed_there_and_the_refusal_does_not_repeat_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_handed_out_is_a_hash_in_the_line_of_its_answer() {
+async fn issued_token_is_hashed_in_answer_line() {
     let bed = bed("token").await;
     let (_, made) = bed
         .write("auth/token/create", json!({ "policies": "default", "meta": { "team": "ops" } }))
@@ -563,7 +563,7 @@ async fn end(bed: Bed) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_lease_of_an_answer_that_was_not_recorded_is_revoked() {
+async fn lease_of_unrecorded_answer_is_revoked() {
     let fields = || json!({ "ttl": 600 });
     let (bed, mut pipe, length) = piped("lease", "probe/lease/kept", fields()).await;
     unanswered(&bed, &mut pipe, length, "probe/lease/lost", fields()).await;
@@ -592,7 +592,7 @@ async fn tokens_in(directory: &Path) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_nobody_was_given_is_ended_and_one_that_was_renewed_is_not() {
+async fn undelivered_token_is_ended_and_renewed_token_kept() {
     let fields = || json!({ "policies": "default", "ttl": "1h" });
     let (bed, mut pipe, length) = piped("token-lost", "auth/token/create", fields()).await;
     unanswered(&bed, &mut pipe, length, "auth/token/create", fields()).await;
@@ -616,7 +616,7 @@ async fn a_token_that_nobody_was_given_is_ended_and_one_that_was_renewed_is_not(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_went_away_stops_the_service_until_it_is_back() {
+async fn departed_pipe_reader_stops_service_until_return() {
     let (bed, mut pipe, _) = piped("reader", "probe/lease/a", json!({ "ttl": 600 })).await;
     pipe.reader = None;
     assert_eq!(bed.write("probe/count/unseen", json!({})).await.0, 500);
@@ -628,7 +628,7 @@ async fn a_reader_that_went_away_stops_the_service_until_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flushed_lines_are_recorded_like_others_and_many_at_a_time() {
+async fn concurrent_flushed_lines_are_all_recorded() {
     let path = folder("sync");
     let sync = DeviceSettings { sync: true, ..device("main", path.join("audit.log")) };
     let bed = Arc::new(Bed::audited(path, only(sync)).await.unwrap());
@@ -648,7 +648,7 @@ async fn flushed_lines_are_recorded_like_others_and_many_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_file_is_left_when_the_audit_is_reopened() {
+async fn moved_file_is_released_on_audit_reopen() {
     let bed = bed("moved").await;
     let (log, old) = (bed.directory.join("audit.log"), bed.directory.join("audit.log.1"));
     bed.read("sys/mounts").await;
@@ -661,7 +661,7 @@ async fn a_moved_file_is_left_when_the_audit_is_reopened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_cannot_be_had_keeps_the_service_from_starting() {
+async fn unusable_device_prevents_service_start() {
     let path = folder("start");
     let refused = async |device: DeviceSettings| {
         Bed::audited(path.clone(), only(device)).await.err().unwrap().message
@@ -694,7 +694,7 @@ fn api(path: &Path) -> AuditSettings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_is_made_kept_and_removed_by_the_api() {
+async fn api_creates_keeps_and_removes_device() {
     let path = folder("api");
     let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
     let options = json!({ "file_path": "second.log", "log_raw": "true" });
@@ -729,7 +729,7 @@ async fn a_device_is_made_kept_and_removed_by_the_api() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_without_any_device_says_so_at_each_start_and_when_the_last_one_goes() {
+async fn service_without_device_warns_at_start_and_removal() {
     let path = folder("none");
     let nothing_declared =
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
@@ -754,7 +754,7 @@ async fn a_service_without_any_device_says_so_at_each_start_and_when_the_last_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_makes_no_device_where_it_may_not() {
+async fn api_refuses_device_at_forbidden_place() {
     let path = folder("not");
     let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
     let file = |file: &str| json!({ "type": "file", "options": { "file_path": file } });
@@ -791,7 +791,7 @@ async fn the_api_makes_no_device_where_it_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_device_of_the_api_that_cannot_be_opened_stops_everything_until_another_is_declared() {
+async fn unopenable_api_device_stops_service_until_replacement() {
     let path = folder("shut");
     let nothing_declared =
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
@@ -834,7 +834,7 @@ async fn a_device_of_the_api_that_cannot_be_opened_stops_everything_until_anothe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hash_is_the_same_after_a_restart_and_a_rotation_of_the_keys() {
+async fn audit_hash_survives_restart_and_key_rotation() {
     let bed = bed("hash").await;
     let before = bed.hash("needle").await;
     bed.write("sys/rotate", json!({})).await;

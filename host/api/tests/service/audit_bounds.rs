@@ -45,7 +45,7 @@ fn deep(levels: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_line_of_any_request_is_at_most_64_kib_on_every_device() {
+async fn audit_line_is_at_most_64_kib_everywhere() {
     let path = folder("bounds");
     let bed = Bed::audited(path.clone(), devices(&path)).await.unwrap();
     let texts = json!(vec![""; 199_000]);
@@ -97,7 +97,7 @@ async fn the_line_of_any_request_is_at_most_64_kib_on_every_device() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_members_are_one_digest_and_unread_fields_hashed_names() {
+async fn long_members_are_digested_and_unread_names_hashed() {
     let bed = bed("digests").await;
     let (list, unknown) = (names(1_000), json!(vec![""; 199_000]));
     let fields = json!({ "policies": list, "x": unknown, "display_name": "amy" });
@@ -124,7 +124,7 @@ async fn long_members_are_one_digest_and_unread_fields_hashed_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_could_not_be_read_leaves_its_lines() {
+async fn unreadable_request_leaves_audit_lines() {
     let bed = bed("unread").await;
     let policy = json!({ "policy": "path \"probe/*\" { capabilities = [\"update\"] }" });
     bed.write("sys/policies/acl/narrow", policy).await;
@@ -174,7 +174,7 @@ async fn a_request_that_could_not_be_read_leaves_its_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_device_that_records_it_not_even_a_refusal_of_a_body_is_answered() {
+async fn refusal_of_body_requires_recording_device() {
     let bed = Bed::audited(folder("unread-full"), only(device("main", "/dev/full"))).await.unwrap();
     let refusal = Some(Failure::invalid("the body is not JSON"));
     let asked = Request { refusal, ..request("root", Verb::Write, "probe/lease/x", json!({})) };

@@ -22,7 +22,7 @@ async fn recalled(bed: &Bed, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cached_value_is_read_by_later_calls_of_the_mount_until_its_removal() {
+async fn cached_value_is_read_by_mount_until_removal() {
     let bed = Bed::new("cache-kept").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     keep(&bed, "probe/a", "one").await;
@@ -44,7 +44,7 @@ async fn a_cached_value_is_read_by_later_calls_of_the_mount_until_its_removal() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_gone_when_the_mount_is_granted_other_things_and_when_the_service_restarts() {
+async fn cached_value_ends_on_grant_change_or_restart() {
     let bed = Bed::new("cache-gone").await;
     keep(&bed, "probe/a", "one").await;
     assert_eq!(bed.write("sys/mounts/probe/tune", json!({"description": "x"})).await.0, 204);
@@ -62,7 +62,7 @@ async fn it_is_gone_when_the_mount_is_granted_other_things_and_when_the_service_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_calls_that_want_the_same_one_fetches_it() {
+async fn concurrent_fetches_of_one_value_run_once() {
     let (bed, mut server) = (Arc::new(Bed::new("cache-single").await), Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let fields = json!({"url": server.url("/")});
@@ -82,7 +82,7 @@ async fn of_a_hundred_calls_that_want_the_same_one_fetches_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_call_that_makes_it_crashes_the_next_one_makes_it() {
+async fn crash_of_fetching_call_makes_next_call_fetch() {
     let (bed, mut server) = (Arc::new(Bed::new("cache-crash").await), Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let url = server.url("/");

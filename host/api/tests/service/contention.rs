@@ -48,7 +48,7 @@ async fn token(bed: &Bed, fields: Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_enable_different_mounts_at_once_are_not_refused() {
+async fn concurrent_enables_of_different_mounts_succeed() {
     let bed = Bed::new("contended-enable").await;
     let enable = |client| (format!("sys/mounts/team/{client}/db"), json!({"type": "probe"}));
     assert_eq!(refused(&at_once(&bed, "root", enable).await), Vec::<&(u16, Value)>::new());
@@ -59,7 +59,7 @@ async fn clients_that_enable_different_mounts_at_once_are_not_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_clients_that_enable_overlapping_mounts_at_once_one_is_served() {
+async fn concurrent_enables_of_overlapping_mounts_succeed_once() {
     let bed = Bed::new("overlapping-enable").await;
     let enable = |client| {
         let path = if client % 2 == 0 { "team/a" } else { "team/a/b" };
@@ -76,7 +76,7 @@ async fn of_clients_that_enable_overlapping_mounts_at_once_one_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_write_one_record_at_once_are_not_refused_and_lose_nothing() {
+async fn concurrent_writes_to_one_record_lose_nothing() {
     let bed = Bed::new("contended-write").await;
     for round in 1..=3 {
         let answers = at_once(&bed, "root", |_| ("probe/count/one".to_owned(), json!({}))).await;
@@ -87,7 +87,7 @@ async fn clients_that_write_one_record_at_once_are_not_refused_and_lose_nothing(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_tune_one_mount_at_once_are_not_refused() {
+async fn concurrent_tunes_of_one_mount_succeed() {
     let bed = Bed::new("contended-tune").await;
     let tune = |client| {
         ("sys/mounts/probe/tune".to_owned(), json!({"description": format!("by {client}")}))
@@ -97,7 +97,7 @@ async fn clients_that_tune_one_mount_at_once_are_not_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_renew_one_token_at_once_are_not_refused() {
+async fn concurrent_renewals_of_one_token_succeed() {
     let bed = Bed::new("contended-renew").await;
     let token = token(&bed, json!({"ttl": "1h"})).await;
     let renew = |_| ("auth/token/renew-self".to_owned(), json!({"increment": "2h"}));
@@ -106,7 +106,7 @@ async fn clients_that_renew_one_token_at_once_are_not_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn as_many_clients_as_a_token_has_uses_are_served_and_one_more_is_not() {
+async fn concurrent_clients_get_exactly_remaining_token_uses() {
     let bed = Bed::new("contended-uses").await;
     let token = token(&bed, json!({"num_uses": CLIENTS, "ttl": "1h"})).await;
     let look = |_| ("auth/token/lookup-self".to_owned(), json!({}));
@@ -118,7 +118,7 @@ async fn as_many_clients_as_a_token_has_uses_are_served_and_one_more_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_that_answers_a_conflict_of_its_own_is_entered_once() {
+async fn component_answering_own_conflict_is_entered_once() {
     let bed = Bed::new("own-conflict").await;
     let (status, answer) = bed.write("probe/conflict", json!({})).await;
     assert_eq!(status, 503, "{answer}");
@@ -157,7 +157,7 @@ async fn all_attempts_at_a_request_have_one_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_that_hangs_is_cut_when_the_service_is_sealed_and_keeps_it_from_no_unsealing() {
+async fn sealing_stops_hanging_component_and_permits_unsealing() {
     let (bed, mut server) = (Bed::new("cut-by-seal").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let fields = json!({"url": server.url("/never"), "method": "GET"});
@@ -189,7 +189,7 @@ async fn end_of_leases(bed: &Bed, names: &str, count: u64) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_that_share_a_record_all_end_at_once_and_none_counts_as_failed() {
+async fn leases_sharing_record_end_together_without_failures() {
     let bed = Bed::new("contended-ends").await;
     assert_eq!(end_of_leases(&bed, "raced", 20).await, 20);
     for number in 0..20 {
@@ -204,7 +204,7 @@ async fn leases_that_share_a_record_all_end_at_once_and_none_counts_as_failed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_that_share_a_record_end_although_each_end_takes_longer_than_a_turn() {
+async fn leases_sharing_record_end_despite_slow_ends() {
     let bed = Bed::new("contended-slow-ends").await;
     assert_eq!(end_of_leases(&bed, "apart", 8).await, 8);
     let lines = bed.log.0.lock().unwrap().join("\n");

@@ -28,7 +28,7 @@ fn set(key: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_an_engine_signs_is_proven_by_its_public_key_alone() {
+async fn engine_signed_token_verifies_only_by_public_key() {
     let bed = Bed::new("crypto-tokens").await;
     for (kind, bits, algorithm) in
         [("rsa", 2_048, "RS256"), ("ec", 384, "ES384"), ("ed25519", 0, "EdDSA")]
@@ -63,7 +63,7 @@ async fn a_token_that_an_engine_signs_is_proven_by_its_public_key_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_private_key_is_used_and_made_where_that_is_granted() {
+async fn private_key_use_and_generation_require_grants() {
     let bed = Bed::new("crypto-grants").await;
     let key = done(&bed, "generate/a", json!({"kind": "ed25519"})).await;
     assert_eq!(bed.write("sys/mounts/probe/tune", json!({"grants": []})).await.0, 204);
@@ -92,7 +92,7 @@ async fn a_private_key_is_used_and_made_where_that_is_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_text_shows_a_private_key_or_a_password() {
+async fn private_key_and_password_appear_in_no_text() {
     let bed = Bed::new("crypto-secrets").await;
     let key = done(&bed, "generate/a", json!({"kind": "ec"})).await["private"].clone();
     let body: Vec<&str> =
@@ -116,7 +116,7 @@ async fn no_text_shows_a_private_key_or_a_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_is_issued_within_its_authoritys_time_and_believed_by_it() {
+async fn certificate_stays_within_authority_lifetime_and_verifies() {
     let bed = Bed::new("crypto-certificates").await;
     let key = done(&bed, "generate/a", json!({"kind": "ec"})).await;
     let pair = KeyPair::from_pem(key["private"].as_str().unwrap()).unwrap();

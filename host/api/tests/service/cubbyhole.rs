@@ -15,7 +15,7 @@ async fn names(bed: &Bed, path: &str, query: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_is_written_read_listed_and_deleted_as_it_was_sent() {
+async fn cubbyhole_value_is_written_read_listed_deleted_unchanged() {
     let bed = Bed::new("cubbyhole").await;
     let fields = json!({ "k": "v", "n": 1, "list": ["a", null, { "b": 2.5 }], "path": "own" });
     assert_eq!(bed.write("cubbyhole/a", fields.clone()).await.0, 204);
@@ -46,7 +46,7 @@ async fn a_value_is_written_read_listed_and_deleted_as_it_was_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_belongs_to_its_token_alone_and_ends_with_the_token() {
+async fn cubbyhole_value_is_private_and_ends_with_token() {
     let bed = Bed::new("cubbyhole-own").await;
     let fields = json!({ "policies": ["default"], "id": "chosen" });
     let token = child(&bed, fields.clone()).await;
@@ -68,7 +68,7 @@ async fn a_value_belongs_to_its_token_alone_and_ends_with_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cubbyhole_distinguishes_create_from_update_and_excludes_batch_tokens() {
+async fn cubbyhole_separates_create_from_update_excluding_batch_tokens() {
     let bed = Bed::new("cubbyhole-policies").await;
     let rules = r#"path "cubbyhole/*" { capabilities = ["create", "read"] }"#;
     bed.write("sys/policies/acl/create-only", json!({ "policy": rules })).await;

@@ -12,7 +12,7 @@ const HANGING: u32 = 240;
 const LANES: u32 = 80;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_of_a_healthy_mount_ends_in_time_while_the_wakes_and_leases_of_another_hang() {
+async fn healthy_mount_lease_ends_despite_another_hanging_mount() {
     let bed = Bed::new("crowded").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     for number in 0..HANGING {
@@ -34,7 +34,7 @@ async fn a_lease_of_a_healthy_mount_ends_in_time_while_the_wakes_and_leases_of_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lanes_take_turns_and_none_waits_until_the_others_are_done() {
+async fn lanes_take_turns_instead_of_draining_in_sequence() {
     let bed = Bed::new("turns").await;
     let uuid = bed.read("sys/mounts/probe").await.1["data"]["uuid"].as_str().unwrap().to_owned();
     let directory = bed.stop().await;
@@ -60,7 +60,7 @@ async fn lanes_take_turns_and_none_waits_until_the_others_are_done() {
 const CROWDED: (u64, u64) = (64, 30);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_mount_that_is_held_to_its_share_all_lanes_are_served() {
+async fn share_limited_mount_serves_all_lanes() {
     let bed = Bed::new("share").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     let mut uuids = Vec::new();
@@ -154,13 +154,13 @@ async fn time_with(backlog: u64) -> Duration {
 /// A look that walked over the backlog, or a lane that waited for the others, would take sixty
 /// times as long; the rest is for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn due_work_goes_on_at_its_rate_however_long_the_backlog_is() {
+async fn due_work_rate_is_independent_of_backlog_length() {
     let (small, large) = (time_with(1_000).await, time_with(60_000).await);
     assert!(large < small * 15, "900 works of 1,000: {small:?}; of 60,000: {large:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_for_a_silent_target_is_tried_one_by_one_until_the_target_is_back() {
+async fn silent_target_work_is_tried_singly_until_return() {
     const WAITING: u32 = 40;
     let bed = Bed::new("down").await;
     for number in 0..WAITING {

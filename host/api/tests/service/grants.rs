@@ -27,7 +27,7 @@ const USUAL: [&str; 9] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_is_shown_in_its_one_spelling_and_changed_line_by_line() {
+async fn grant_list_is_canonical_and_edited_per_line() {
     let bed = Bed::new("grants-list").await;
     assert_eq!(grants(&bed, "probe").await, json!(USUAL));
     let lines =
@@ -78,7 +78,7 @@ async fn an_invalid_grant_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tuned_limit_holds_for_the_next_call_of_its_mount_and_of_no_other() {
+async fn tuned_limit_binds_only_own_mounts_next_call() {
     let bed = Bed::new("grants-limits").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     let got = async |mount: &str| {
@@ -99,7 +99,7 @@ async fn a_tuned_limit_holds_for_the_next_call_of_its_mount_and_of_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_runs_again_after_a_conflict_counts_once_against_the_rate() {
+async fn rerun_after_conflict_counts_once_against_rate() {
     let bed = Arc::new(Bed::new("grants-rate").await);
     assert_eq!(
         bed.write("sys/mounts/probe/tune", json!({"add_grants": "limit:rate=8/s"})).await.0,
@@ -123,7 +123,7 @@ async fn a_request_that_runs_again_after_a_conflict_counts_once_against_the_rate
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn grants_go_with_their_mount_and_outlive_a_restart() {
+async fn grants_outlive_restart_and_end_with_mount() {
     let bed = Bed::new("grants-kept").await;
     let fields = json!({"type": "probe", "grants": ["limit:memory=8MiB"]});
     assert_eq!(bed.write("sys/mounts/other", fields).await.0, 204);

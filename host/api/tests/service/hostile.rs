@@ -196,7 +196,7 @@ async fn a_line_of_the_log_cannot_be_forged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_run_of_a_secret_is_logged_by_any_name_and_in_any_case() {
+async fn secret_fragments_are_never_logged_in_any_case() {
     let bed = bed("secret-in-log").await;
     for _ in 0..10 {
         let (status, answer) = bed.read("hostile/secret-in-log").await;
@@ -270,7 +270,7 @@ async fn panicking_revocation_is_retried_and_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renewal_that_panics_leaves_the_lease_as_it_was() {
+async fn panicking_renewal_leaves_lease_unchanged() {
     let bed = bed("panicking-renew").await;
     let (_, leased) = bed.read("hostile/panicking-renew").await;
     let lease = json!({"lease_id": leased["lease_id"]});
@@ -283,7 +283,7 @@ async fn a_renewal_that_panics_leaves_the_lease_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_renewal_that_never_ends_is_stopped_and_leaves_the_lease_as_it_was() {
+async fn endless_renewal_is_stopped_and_leaves_lease_unchanged() {
     let bed = bed("endless-renew").await;
     assert_eq!(
         bed.write("sys/mounts/hostile/tune", json!({"grants": "limit:deadline=1s"})).await.0,
@@ -305,7 +305,7 @@ async fn a_renewal_that_never_ends_is_stopped_and_leaves_the_lease_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_else_served() {
+async fn endless_or_panicking_migration_blocks_only_its_mount() {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-hostile-migrate-{}", std::process::id()));
     let open = async |directory| {
@@ -334,7 +334,7 @@ async fn a_migration_that_never_ends_or_panics_leaves_its_mount_waiting_and_all_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_mount_is_given_a_deadline_within_which_its_leases_could_not_be_revoked() {
+async fn deadline_too_short_for_lease_revocation_is_refused() {
     let bed = bed("deadline").await;
     let read = async || bed.read("sys/mounts/hostile/tune").await.1["data"]["grants"].clone();
     let before = read().await;
@@ -373,7 +373,7 @@ async fn no_mount_is_given_a_deadline_within_which_its_leases_could_not_be_revok
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_short_deadline_of_requests_bounds_no_due_work() {
+async fn short_request_deadline_does_not_bound_due_work() {
     let bed = bed("due-deadline").await;
     let tuned = json!({"grants": "limit:deadline=1s"});
     assert_eq!(bed.write("sys/mounts/hostile/tune", tuned).await.0, 204);
@@ -389,7 +389,7 @@ async fn a_short_deadline_of_requests_bounds_no_due_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_grant_no_function_of_a_database_plugin_answers() {
+async fn database_plugin_functions_require_their_grant() {
     let bed = bed("database-without-grant").await;
     assert_eq!(bed.write("sys/mounts/hostile/tune", json!({"grants": []})).await.0, 204);
     let refused = (
@@ -401,7 +401,7 @@ async fn without_its_grant_no_function_of_a_database_plugin_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_grant_no_private_key_is_used_or_made() {
+async fn private_key_operations_require_their_grant() {
     let bed = bed("private-keys-without-grant").await;
     let refused = (403, "the plugin of mount hostile/ does not ask for crypto:sign");
     contained(&bed, "private-keys-without-grant", By::Guest, refused).await;
@@ -413,7 +413,7 @@ async fn without_its_grant_no_private_key_is_used_or_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_message_of_a_limit_is_the_command_that_raises_it() {
+async fn limit_message_is_command_raising_that_limit() {
     let bed = bed("raised").await;
     for calls in [100_000, 200_000] {
         let (status, answer) = bed.read("hostile/storm-of-host-calls").await;
@@ -451,7 +451,7 @@ async fn a_loop_is_stopped_soon_after_its_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_that_crashes_sixteen_times_in_a_row_rests_and_its_neighbours_do_not() {
+async fn component_crashing_sixteen_times_rests_without_affecting_neighbours() {
     let bed = bed("breaker").await;
     for _ in 0..2 {
         for _ in 0..15 {

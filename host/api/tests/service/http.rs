@@ -126,7 +126,7 @@ async fn granted_origin_receives_request_and_returns_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_grants_a_request_never_leaves_and_each_refusal_prints_the_missing_line() {
+async fn ungranted_request_never_leaves_and_prints_missing_grant() {
     let (bed, mut server) = (Bed::new("http-ungranted").await, Server::new().await);
     granted(&bed, &[]).await;
     let url = format!("http://localhost:{}/", server.address.port());
@@ -169,7 +169,7 @@ async fn a_redirect_is_an_answer_and_leads_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_that_are_never_dialled_are_refused_in_every_spelling_under_any_grant() {
+async fn forbidden_addresses_are_refused_despite_spelling_or_grant() {
     let bed = Bed::new("http-metadata").await;
     granted(
         &bed,
@@ -216,7 +216,7 @@ async fn overtaken(bed: &Bed, server: &mut Server, method: &str, safe: bool) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_get_is_run_again_after_a_conflict_and_a_post_only_where_it_is_promised_to_be_safe() {
+async fn conflict_reruns_get_requests_and_safe_posts_only() {
     let (bed, mut server) = (Bed::new("http-effects").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     assert_eq!(overtaken(&bed, &mut server, "GET", false).await, (200, 2));
@@ -235,7 +235,7 @@ async fn a_get_is_run_again_after_a_conflict_and_a_post_only_where_it_is_promise
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_of_a_request_is_in_no_failure_and_no_log() {
+async fn request_secret_appears_in_no_failure_or_log() {
     let (bed, mut server) = (Bed::new("http-secrets").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let echo = ok("you sent Bearer Tok-4711-x and hUNTER2-hunter2, piece: 4711");
@@ -268,7 +268,7 @@ async fn a_secret_of_a_request_is_in_no_failure_and_no_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_and_bytes_beyond_the_calls_limits_end_the_call() {
+async fn exceeding_http_call_or_byte_limit_ends_call() {
     let (bed, mut server) = (Bed::new("http-limits").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let answering = |mut server: Server, answer: String| {

@@ -68,7 +68,7 @@ pub(crate) fn text(value: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_first_logins_of_one_alias_at_once_make_one_entity() {
+async fn concurrent_first_logins_of_alias_create_one_entity() {
     let bed = Arc::new(Bed::new("first-logins").await);
     let role = json!({"allowed_entity_aliases": "eve", "allowed_policies": "default"});
     assert_eq!(bed.write("auth/token/roles/people", role).await.0, 204);
@@ -91,7 +91,7 @@ async fn fifty_first_logins_of_one_alias_at_once_make_one_entity() {
 }
 
 #[tokio::test]
-async fn a_token_stands_for_the_alias_that_its_role_allows() {
+async fn token_accepts_only_alias_allowed_by_role() {
     let bed = Bed::new("role-alias").await;
     let role = json!({"allowed_entity_aliases": ["eve", "build-*"], "allowed_policies": "default"});
     assert_eq!(bed.write("auth/token/roles/people", role).await.0, 204);
@@ -111,7 +111,7 @@ async fn a_token_stands_for_the_alias_that_its_role_allows() {
 }
 
 #[tokio::test]
-async fn the_same_alias_is_the_same_entity_and_a_child_stands_for_it_too() {
+async fn same_alias_yields_same_entity_across_logins() {
     let bed = Bed::new("same-alias").await;
     let (one, again) = (bed.signed_in("eve").await, bed.signed_in("eve").await);
     assert_eq!(one["entity_id"], again["entity_id"]);
@@ -121,7 +121,7 @@ async fn the_same_alias_is_the_same_entity_and_a_child_stands_for_it_too() {
 }
 
 #[tokio::test]
-async fn policies_of_an_entity_count_for_its_tokens_at_once_and_only_while_they_hold() {
+async fn entity_policies_apply_to_tokens_while_assigned() {
     let bed = Bed::new("entity-policies").await;
     bed.reader("mounts", &["sys/mounts"]).await;
     let login = bed.signed_in("eve").await;
@@ -147,7 +147,7 @@ async fn policies_of_an_entity_count_for_its_tokens_at_once_and_only_while_they_
 }
 
 #[tokio::test]
-async fn no_token_of_an_entity_that_is_disabled_or_deleted_is_used() {
+async fn tokens_of_disabled_or_deleted_entity_are_refused() {
     let bed = Bed::new("disabled").await;
     let login = bed.signed_in("eve").await;
     let (token, entity) = (&login["client_token"], text(&login["entity_id"]));
@@ -172,7 +172,7 @@ async fn no_token_of_an_entity_that_is_disabled_or_deleted_is_used() {
 }
 
 #[tokio::test]
-async fn templates_are_filled_with_the_entity_of_the_token() {
+async fn policy_templates_use_entity_of_token() {
     let bed = Bed::new("real-templates").await;
     let mount = bed.token_mount().await;
     let policy = format!(
@@ -250,7 +250,7 @@ async fn an_entity_is_written_read_renamed_and_listed() {
 }
 
 #[tokio::test]
-async fn an_alias_is_of_one_entity_and_an_entity_has_one_alias_a_mount() {
+async fn alias_has_one_entity_with_one_mount_alias() {
     let bed = Bed::new("aliases").await;
     let mount = bed.token_mount().await;
     let ada = bed.written("identity/entity", json!({"name": "ada"})).await["id"].clone();
@@ -289,7 +289,7 @@ async fn an_alias_is_of_one_entity_and_an_entity_has_one_alias_a_mount() {
 }
 
 #[tokio::test]
-async fn the_tokens_of_a_merged_entity_go_on_with_the_one_that_stays() {
+async fn merged_entity_tokens_continue_with_remaining_entity() {
     let bed = Bed::new("merge").await;
     bed.reader("mounts", &["sys/mounts"]).await;
     let (one, other) = (bed.signed_in("eve").await, bed.signed_in("bob").await);
@@ -323,7 +323,7 @@ async fn the_tokens_of_a_merged_entity_go_on_with_the_one_that_stays() {
 }
 
 #[tokio::test]
-async fn of_two_aliases_at_one_mount_the_named_one_is_kept() {
+async fn merge_conflict_keeps_named_alias_at_mount() {
     let bed = Bed::new("merge-keep").await;
     let (one, other) = (bed.signed_in("eve").await, bed.signed_in("bob").await);
     let (from, to) = (&one["entity_id"], &other["entity_id"]);
@@ -341,7 +341,7 @@ async fn of_two_aliases_at_one_mount_the_named_one_is_kept() {
 }
 
 #[tokio::test]
-async fn entities_are_found_by_each_thing_that_they_are_known_by() {
+async fn entity_lookup_finds_by_every_known_attribute() {
     let bed = Bed::new("lookup").await;
     let mount = bed.token_mount().await;
     let login = bed.signed_in("eve").await;
@@ -364,7 +364,7 @@ async fn entities_are_found_by_each_thing_that_they_are_known_by() {
 }
 
 #[tokio::test]
-async fn an_invalid_entity_or_alias_is_refused_and_changes_nothing() {
+async fn invalid_entity_or_alias_is_refused_without_change() {
     let bed = Bed::new("bad-entities").await;
     let mount = bed.token_mount().await;
     let ada = bed.written("identity/entity", json!({"name": "ada"})).await["id"].clone();
@@ -402,7 +402,7 @@ async fn an_invalid_entity_or_alias_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn names_of_people_are_in_no_file_of_the_store() {
+async fn person_names_appear_in_no_store_file() {
     let bed = Bed::new("names-sealed").await;
     bed.signed_in("zq-eve@corp.example").await;
     bed.written("identity/entity", json!({"name": "zq-ada-lovelace"})).await;

@@ -24,7 +24,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn policies_of_a_group_count_for_its_members_at_once_also_through_other_groups() {
+async fn group_policies_apply_at_once_through_nested_groups() {
     let bed = Bed::new("group-policies").await;
     bed.reader("mounts", &["sys/mounts"]).await;
     let login = bed.signed_in("eve").await;
@@ -88,7 +88,7 @@ async fn a_group_is_written_read_and_listed() {
 }
 
 #[tokio::test]
-async fn a_circle_of_groups_is_refused_with_its_way() {
+async fn group_cycle_is_refused_with_its_path() {
     let bed = Bed::new("group-circle").await;
     let a = bed.group(json!({"name": "a"})).await;
     let b = bed.group(json!({"name": "b", "member_group_ids": [a]})).await;
@@ -103,7 +103,7 @@ async fn a_circle_of_groups_is_refused_with_its_way() {
 }
 
 #[tokio::test]
-async fn a_tree_of_groups_is_bounded_in_its_height() {
+async fn group_tree_height_is_bounded() {
     let bed = Bed::new("group-height").await;
     let mut below = bed.group(json!({"name": "g0"})).await;
     for level in 1..=65 {
@@ -157,7 +157,7 @@ async fn an_invalid_group_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn too_many_members_at_once_are_refused_and_a_group_grows_step_by_step() {
+async fn oversized_member_change_is_refused_but_steps_succeed() {
     let bed = Bed::new("many-members").await;
     let mut ids = Vec::new();
     for number in 0..1_001 {
@@ -182,7 +182,7 @@ async fn too_many_members_at_once_are_refused_and_a_group_grows_step_by_step() {
 }
 
 #[tokio::test]
-async fn an_external_group_has_one_alias_and_loses_its_members_with_it() {
+async fn external_group_loses_members_with_its_only_alias() {
     let bed = Bed::new("external").await;
     let mount = bed.token_mount().await;
     let ext = bed.group(json!({"name": "ext", "type": "external"})).await;
@@ -252,7 +252,7 @@ async fn the_aliases_of_a_mount_go_with_it() {
 }
 
 #[tokio::test]
-async fn nothing_can_be_mounted_at_identity_and_its_mount_is_listed() {
+async fn identity_path_rejects_mounts_and_appears_in_listing() {
     let bed = Bed::new("identity-mount").await;
     let (status, _) = bed.write("sys/mounts/identity", json!({"type": "probe"})).await;
     assert_eq!(status, 400);

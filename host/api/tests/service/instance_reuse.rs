@@ -32,7 +32,7 @@ async fn tallies(bed: &Bed, mount: &str) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_reuses_instances_only_if_its_option_says_so_and_shares_none() {
+async fn instances_are_reused_by_option_within_one_mount() {
     let bed = Bed::new("reuse").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     assert_eq!(tallies(&bed, "probe").await, [1, 1, 1]);

@@ -54,7 +54,7 @@ async fn complete_despite_a_stranger(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bogus_shares_of_a_stranger_do_not_end_a_root_generation() {
+async fn bogus_shares_do_not_end_root_generation() {
     let (bed, keys) = two_of_three("generation").await;
     let start = ("sys/generate-root/attempt", json!({}));
     let done = complete_despite_a_stranger(&bed, &keys, start, "sys/generate-root/update").await;
@@ -63,7 +63,7 @@ async fn bogus_shares_of_a_stranger_do_not_end_a_root_generation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bogus_shares_of_a_stranger_do_not_end_a_rekey() {
+async fn bogus_shares_do_not_end_rekey() {
     let (bed, keys) = two_of_three("rekey").await;
     let start = ("sys/rekey/init", json!({ "secret_shares": 2, "secret_threshold": 2 }));
     let done = complete_despite_a_stranger(&bed, &keys, start, "sys/rekey/update").await;
@@ -74,7 +74,7 @@ async fn bogus_shares_of_a_stranger_do_not_end_a_rekey() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stranger_over_its_rate_limit_gives_no_more_shares() {
+async fn rate_limited_stranger_gives_no_more_shares() {
     let (bed, _) = two_of_three("guesses").await;
     let (_, begun) = write_from(&bed, "192.0.2.1", "sys/generate-root/attempt", json!({})).await;
     let guess = json!({ "key": "00".repeat(33), "nonce": begun["nonce"] });

@@ -110,7 +110,7 @@ async fn prefix_revocation_ends_leases_below_path_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prefix_is_that_of_the_path_and_not_of_the_body() {
+async fn revoke_prefix_takes_prefix_from_path_not_body() {
     let bed = Bed::new("prefix-path").await;
     let other = leased(&bed, "probe", "other").await;
     let (_, answer) =
@@ -151,7 +151,7 @@ async fn unrevocable_leases_stay_until_forced_revocation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_cannot_be_read_does_not_keep_the_others_and_goes_by_force() {
+async fn unreadable_lease_blocks_no_others_and_needs_force() {
     let bed = Bed::new("unreadable").await;
     for _ in 0..3 {
         leased(&bed, "probe", "x").await;
@@ -179,7 +179,7 @@ async fn a_lease_that_cannot_be_read_does_not_keep_the_others_and_goes_by_force(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_without_waiting_is_answered_202_and_ends_the_leases() {
+async fn asynchronous_revocation_answers_202_and_ends_leases() {
     let bed = Bed::new("async").await;
     let (one, below) = (leased(&bed, "probe", "one").await, leased(&bed, "probe", "below").await);
     let forced = leased(&bed, "probe", "stuck-forced").await;
@@ -206,7 +206,7 @@ async fn a_revocation_without_waiting_is_answered_202_and_ends_the_leases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_leases_of_one_lane_end_side_by_side() {
+async fn leases_of_one_lane_end_in_parallel() {
     const LEASES: u32 = 80;
     let bed = Bed::new("many").await;
     for number in 0..LEASES {
@@ -221,7 +221,7 @@ async fn many_leases_of_one_lane_end_side_by_side() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_that_is_being_made_while_its_prefix_is_revoked_is_never_handed_out() {
+async fn credential_in_creation_under_revoked_prefix_is_withheld() {
     let bed = Bed::new("making").await;
     let fields = json!({"ttl": 600, "how": "waits"});
     let (service, making) =
@@ -238,7 +238,7 @@ async fn a_credential_that_is_being_made_while_its_prefix_is_revoked_is_never_ha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_for_a_hanging_target_does_not_prevent_sealing() {
+async fn wait_for_hanging_target_does_not_prevent_sealing() {
     let bed = Bed::new("sealing").await;
     leased(&bed, "probe", "hang-a").await;
     let asked = request("root", Verb::Write, "sys/leases/revoke-prefix/probe", json!({}));
@@ -258,7 +258,7 @@ async fn a_wait_for_a_hanging_target_does_not_prevent_sealing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_has_mounts_folders_and_the_last_parts_of_leases_sorted_and_in_pages() {
+async fn lease_listing_is_sorted_paged_and_by_folder() {
     let bed = Bed::new("listing").await;
     assert_eq!(listed(&bed, "sys/leases/lookup", json!({})).await, Vec::<String>::new());
     for mount in ["team/a", "team/ab"] {
@@ -308,7 +308,7 @@ async fn a_listing_has_mounts_folders_and_the_last_parts_of_leases_sorted_and_in
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_about_once_a_day() {
+async fn sixth_refusal_makes_lease_irrevocable_with_daily_retry() {
     let bed = Bed::new("irrevocable").await;
     let id = leased(&bed, "probe", "never-ends").await;
     let irrevocable = json!({"type": "irrevocable"});
@@ -359,7 +359,7 @@ async fn a_lease_that_was_refused_six_times_is_irrevocable_counted_and_tried_abo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_irrevocable_leases_are_counted_and_a_list_is_as_long_as_it_was_asked_to_be() {
+async fn only_irrevocable_leases_are_counted_and_limit_applies() {
     let bed = Bed::new("types").await;
     for path in ["sys/leases/count", "sys/leases"] {
         for wrong in [
@@ -443,7 +443,7 @@ async fn an_unknown_lease_is_refused_without_further_facts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_end_by_the_path_that_made_them_and_their_leases_with_them() {
+async fn creating_path_revocation_ends_tokens_and_their_leases() {
     let bed = Bed::new("made-at").await;
     bed.write(
         "sys/policies/acl/all",
@@ -478,7 +478,7 @@ async fn tokens_end_by_the_path_that_made_them_and_their_leases_with_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_have_leases_at_the_path_that_made_them() {
+async fn token_leases_are_listed_at_creating_path() {
     let bed = Bed::new("token-leases").await;
     let (_, made) = bed.write("auth/token/create", json!({"ttl": "1h"})).await;
     let (_, child) = bed.write("auth/token/create-orphan", json!({"ttl": "2h"})).await;
@@ -530,7 +530,7 @@ async fn tokens_have_leases_at_the_path_that_made_them() {
 const MANY_MOUNTS: usize = 12_500;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tidying_works_with_more_mounts_than_a_commit_relies_on() {
+async fn tidy_works_beyond_mount_limit_of_commit() {
     let bed = Bed::new("tidy-many").await;
     assert_eq!(bed.write("sys/mounts/lost", json!({"type": "probe"})).await.0, 204);
     leased(&bed, "lost", "x").await;

@@ -4,7 +4,7 @@ use crate::bed::Bed;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_another_call_ends_is_gone_with_its_commit_and_never_revoked() {
+async fn lease_ended_by_another_call_is_never_revoked() {
     let bed = Bed::new("end-issued").await;
     let (status, lent) = bed.write("probe/lend/book", json!({})).await;
     assert_eq!(status, 200, "{lent}");
@@ -29,7 +29,7 @@ async fn a_lease_that_another_call_ends_is_gone_with_its_commit_and_never_revoke
 
 /// As a check-in by the end of its lease does, which is the same code as one by a caller.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_may_end_the_lease_that_it_is_about() {
+async fn revocation_may_end_its_own_lease() {
     let bed = Bed::new("end-issued-at-home").await;
     for name in ["returns", "returns-stored"] {
         let lent = bed.write(&format!("probe/lend/{name}"), json!({})).await.1;
@@ -46,7 +46,7 @@ async fn a_revocation_may_end_the_lease_that_it_is_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_undo_of_a_thing_in_steps_knows_of_the_step_that_may_have_happened() {
+async fn undo_of_stepwise_creation_includes_uncertain_step() {
     let bed = Bed::new("steps").await;
     let (status, refused) = bed.write("probe/steps/grown", json!({})).await;
     assert_eq!(status, 502, "{refused}");

@@ -48,7 +48,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn a_name_is_locked_by_five_failures_and_unlocked_by_an_operator() {
+async fn five_failures_lock_name_until_operator_unlocks() {
     let bed = open("lockout").await;
     bed.fail("eve", 4).await;
     assert_eq!(bed.log_in("eve").await.0, 200, "a proof ends the count");
@@ -102,7 +102,7 @@ async fn a_mount_says_when_its_names_are_locked() {
 }
 
 #[tokio::test]
-async fn of_guesses_that_are_on_their_way_none_is_let_in_once_the_name_is_locked() {
+async fn concurrent_guesses_after_lock_are_all_refused() {
     let bed = open("lockout-race").await;
     assert_eq!(bed.tune(json!({"lockout_threshold": 1})).await.0, 204);
     bed.fail("eve", 1).await;

@@ -83,7 +83,7 @@ fn of_project(project: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_token_of_one_project_gains_nothing_by_another_projects_login_of_the_same_role() {
+async fn token_gains_nothing_from_another_projects_login() {
     let bed = open("proof-own").await;
     bed.projects().await;
     let first = bed.by_role("p").await;
@@ -147,7 +147,7 @@ async fn renewal_updates_group_policies_of_token_and_children() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_systems_learn_only_the_facts_that_the_callers_own_login_proved() {
+async fn oidc_claims_carry_only_facts_of_own_login() {
     let bed = open("proof-told").await;
     bed.projects().await;
     bed.write("identity/oidc/config", json!({"issuer": "https://bulkhead.example.com"})).await;
@@ -234,7 +234,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn the_proof_of_an_alias_ends_or_moves_with_the_alias() {
+async fn login_proof_ends_or_moves_with_alias() {
     let bed = open("proof-alias").await;
     bed.second_doorman().await;
     let deleted = bed.person("deleted").await;
@@ -326,7 +326,7 @@ async fn external_group_contains_members_with_proven_alias_only() {
 }
 
 #[tokio::test]
-async fn the_proofs_of_a_mount_end_with_the_mount_and_not_with_another_of_its_path() {
+async fn mount_removal_ends_proofs_despite_same_path_remount() {
     let bed = open("proof-mount").await;
     bed.second_doorman().await;
     let person = bed.person("amy").await;

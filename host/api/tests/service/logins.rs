@@ -52,7 +52,7 @@ impl Bed {
 }
 
 #[tokio::test]
-async fn a_login_gives_an_orphan_token_of_one_entity_and_keeps_its_internal_data_to_itself() {
+async fn login_issues_orphan_token_hiding_internal_data() {
     let bed = open("login").await;
     let amy = json!({
         "policies": ["Readers", "readers"], "metadata": {"username": "amy"}, "ttl": 600,
@@ -95,7 +95,7 @@ async fn a_login_gives_an_orphan_token_of_one_entity_and_keeps_its_internal_data
 }
 
 #[tokio::test]
-async fn a_login_shows_the_granted_lifetime_although_the_second_changes() {
+async fn login_shows_granted_lifetime_across_second_change() {
     let bed = open("login-lifetime").await;
     // Most changes of the second come between the grant and the answer of a login.
     let began = Instant::now();
@@ -107,7 +107,7 @@ async fn a_login_shows_the_granted_lifetime_although_the_second_changes() {
 }
 
 #[tokio::test]
-async fn a_login_beyond_its_bounds_is_the_components_fault_and_stores_nothing() {
+async fn invalid_login_is_component_fault_and_stores_nothing() {
     let bed = open("login-bounds").await;
     let before = bed.accessors().await;
     let long = |bytes: usize| "x".repeat(bytes);
@@ -143,7 +143,7 @@ async fn a_login_beyond_its_bounds_is_the_components_fault_and_stores_nothing() 
 }
 
 #[tokio::test]
-async fn logins_never_grant_root_and_refusals_keep_method_message() {
+async fn logins_never_grant_root_and_refusals_keep_message() {
     let bed = open("login-root").await;
     for policy in ["root", " ROOT ", "response-wrapping"] {
         let (status, answer) = bed.login(json!({"policies": ["readers", policy]})).await;
@@ -161,7 +161,7 @@ async fn logins_never_grant_root_and_refusals_keep_method_message() {
 }
 
 #[tokio::test]
-async fn a_login_comes_from_its_networks_and_so_does_its_token() {
+async fn login_and_token_are_bound_to_login_networks() {
     let bed = open("login-cidrs").await;
     let (status, answer) = bed.login(json!({"bound_cidrs": ["10.0.0.0/8"]})).await;
     assert_eq!(status, 403, "{answer}");
@@ -175,7 +175,7 @@ async fn a_login_comes_from_its_networks_and_so_does_its_token() {
 }
 
 #[tokio::test]
-async fn the_mount_says_which_kind_of_token_a_login_gives_and_how_long_it_lives() {
+async fn mount_decides_login_token_type_and_lifetime() {
     let bed = open("login-types").await;
     for (of_mount, of_login, made) in [
         ("default-service", "", "service"),
@@ -205,7 +205,7 @@ async fn the_mount_says_which_kind_of_token_a_login_gives_and_how_long_it_lives(
 }
 
 #[tokio::test]
-async fn a_token_of_counted_uses_ends_with_its_last_request() {
+async fn counted_use_login_token_ends_with_last_request() {
     let bed = open("login-uses").await;
     let auth = bed.let_in(json!({"num_uses": 2})).await;
     assert_eq!(auth["num_uses"], 2);
@@ -252,7 +252,7 @@ async fn login_renewal_is_reverified_against_current_login() {
 }
 
 #[tokio::test]
-async fn a_mount_that_goes_takes_the_tokens_of_its_logins_along() {
+async fn removed_mount_revokes_tokens_of_its_logins() {
     let bed = open("login-disable").await;
     assert_eq!(bed.write("sys/policies/acl/makers", json!({"policy": MAKERS})).await.0, 204);
     let mine = bed.let_in(json!({"policies": ["makers"]})).await;
@@ -284,7 +284,7 @@ async fn a_mount_that_goes_takes_the_tokens_of_its_logins_along() {
 const MAKERS: &str = r#"path "auth/token/create" { capabilities = ["update"] }"#;
 
 #[tokio::test]
-async fn a_mount_that_moves_ends_the_tokens_that_were_leased_under_its_old_path() {
+async fn moved_mount_revokes_tokens_leased_under_old_path() {
     let bed = open("login-move").await;
     let mine = bed.let_in(json!({})).await;
     let move_it = json!({"from": "auth/doorman", "to": "auth/gate"});
@@ -302,7 +302,7 @@ async fn a_mount_that_moves_ends_the_tokens_that_were_leased_under_its_old_path(
 }
 
 #[tokio::test]
-async fn fifty_first_logins_of_one_identity_at_once_make_one_entity() {
+async fn concurrent_first_logins_of_identity_create_one_entity() {
     let bed = Arc::new(open("login-crowd").await);
     let all: Vec<_> = (0..50)
         .map(|_| {
@@ -319,7 +319,7 @@ async fn fifty_first_logins_of_one_identity_at_once_make_one_entity() {
 }
 
 #[tokio::test]
-async fn a_plugin_of_one_world_is_not_mounted_as_one_of_the_other() {
+async fn plugin_mounts_only_as_its_own_type() {
     let bed = open("login-worlds").await;
     for (path, kind, part) in [
         ("sys/mounts/door", "doorman", "auth method"),

@@ -30,7 +30,7 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_figure_is_shown_with_its_mount_where_the_description_names_it() {
+async fn metric_is_labelled_with_mount_per_description() {
     let bed = Bed::new("figures").await;
     bed.write("sys/mounts/other", json!({ "type": "probe" })).await;
     for (mount, figure) in [
@@ -71,7 +71,7 @@ async fn a_figure_is_shown_with_its_mount_where_the_description_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_host_shows_its_mounts_its_leases_and_how_far_quotas_are_used_up() {
+async fn host_metrics_show_mounts_leases_and_quota_usage() {
     let bed = Bed::new("figures-own").await;
     let quota = json!({ "path": "probe", "max_leases": 9 });
     assert_eq!(bed.write("sys/quotas/lease-count/few", quota).await.0, 204);
@@ -102,7 +102,7 @@ async fn the_host_shows_its_mounts_its_leases_and_how_far_quotas_are_used_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_that_is_gone_shows_nothing_and_comes_back_with_nothing() {
+async fn removed_mount_shows_no_metrics_also_after_reenabling() {
     let bed = Bed::new("figures-gone").await;
     let mount = json!({ "type": "probe" });
     bed.write("sys/mounts/other", mount.clone()).await;

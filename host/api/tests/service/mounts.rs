@@ -101,7 +101,7 @@ async fn moved(bed: &Bed, id: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_mount_leaves_no_lease_and_no_row() {
+async fn disabled_mount_leaves_no_lease_or_row() {
     let (bed, uuid) = with_other("disabled").await;
     fill_mount(&bed, "other").await;
     assert_eq!(bed.write("other/lease/perhaps", json!({"how": "perhaps"})).await.0, 502);
@@ -137,7 +137,7 @@ async fn a_disabled_mount_leaves_no_lease_and_no_row() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_goes_after_the_requests_in_flight_and_serves_no_more_meanwhile() {
+async fn removal_waits_for_running_requests_and_admits_none() {
     let (bed, uuid) = with_other("in-flight").await;
     let (call, go) = waiting(&bed).await;
     let disabling = begin(&bed, Verb::Delete, "sys/mounts/other", json!({}));
@@ -166,7 +166,7 @@ async fn a_mount_goes_after_the_requests_in_flight_and_serves_no_more_meanwhile(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_cannot_be_ended_keeps_its_mount() {
+async fn unendable_lease_keeps_its_mount() {
     let (bed, _) = with_other("kept").await;
     fill_mount(&bed, "other").await;
     let stuck = bed.write("other/lease/stuck", json!({"ttl": 600})).await.1;
@@ -217,7 +217,7 @@ async fn erased(directory: PathBuf, uuid: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_goes_on_after_the_process_died_at_any_step() {
+async fn removal_resumes_after_process_death_at_any_step() {
     for (name, phase) in [("died-ending", "ending"), ("died-erasing", "erasing")] {
         let (bed, uuid) = with_other(name).await;
         fill_mount(&bed, "other").await;
@@ -228,7 +228,7 @@ async fn a_removal_goes_on_after_the_process_died_at_any_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_that_a_seal_cut_goes_on_after_the_unsealing() {
+async fn removal_interrupted_by_seal_resumes_after_unsealing() {
     let (bed, uuid) = with_other("cut-removal").await;
     fill_mount(&bed, "other").await;
     let (call, _) = waiting(&bed).await;
@@ -242,7 +242,7 @@ async fn a_removal_that_a_seal_cut_goes_on_after_the_unsealing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_removal_that_is_resumed_and_meets_a_stuck_lease_lets_the_mount_serve_again() {
+async fn resumed_removal_blocked_by_lease_restores_mount() {
     let (bed, _) = with_other("resumed-stuck").await;
     bed.write("other/count/a", json!({})).await;
     bed.write("other/lease/stuck", json!({"ttl": 600})).await;
@@ -256,7 +256,7 @@ async fn a_removal_that_is_resumed_and_meets_a_stuck_lease_lets_the_mount_serve_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_mount_keeps_its_data_and_loses_its_leases() {
+async fn moved_mount_keeps_data_and_loses_leases() {
     let (bed, uuid) = with_other("moved").await;
     fill_mount(&bed, "other").await;
     bed.write("sys/mounts/other/tune", json!({"description": "mine", "max_lease_ttl": "30m"}))
@@ -298,7 +298,7 @@ async fn a_moved_mount_keeps_its_data_and_loses_its_leases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_move_that_cannot_end_a_lease_fails_and_the_mount_serves_where_it_was() {
+async fn move_blocked_by_lease_fails_leaving_mount_serving() {
     let (bed, _) = with_other("unmoved").await;
     bed.write("other/count/a", json!({})).await;
     bed.write("other/lease/stuck", json!({"ttl": 600})).await;
@@ -317,7 +317,7 @@ async fn a_move_that_cannot_end_a_lease_fails_and_the_mount_serves_where_it_was(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_paths_of_a_move_are_kept_for_it_until_it_ends() {
+async fn both_move_paths_stay_reserved_until_move_ends() {
     let (bed, _) = with_other("both").await;
     let (call, go) = waiting(&bed).await;
     let (_, begun) = bed.write("sys/remount", json!({"from": "other", "to": "team/there"})).await;
@@ -394,7 +394,7 @@ async fn a_move_goes_on_after_the_process_died() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_that_tune_at_once_lose_nothing_of_each_other() {
+async fn concurrent_tunes_of_different_settings_lose_nothing() {
     let (bed, _) = with_other("tuned").await;
     for round in 0..20 {
         let (description, max) = (format!("round {round}"), 1_000 + round);
@@ -420,7 +420,7 @@ async fn two_that_tune_at_once_lose_nothing_of_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tuned_lifetime_holds_for_the_next_lease_and_the_next_token() {
+async fn tuned_lifetime_applies_to_next_lease_and_token() {
     let (bed, _) = with_other("tuned-lifetimes").await;
     assert_eq!(bed.write("sys/mounts/other/tune", json!({"max_lease_ttl": "60s"})).await.0, 204);
     let leased = bed.write("other/lease/capped", json!({"ttl": 600})).await.1;
@@ -498,7 +498,7 @@ async fn the_names_of_the_servers_parts_never_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_sees_the_mounts_where_its_policies_allow_anything() {
+async fn caller_sees_mounts_allowed_by_its_policies() {
     let (bed, _) = with_other("visible").await;
     bed.write(
         "sys/mounts/public",
@@ -631,7 +631,7 @@ async fn enable_up_to(bed: &Bed, from: u32, most: u32) -> Duration {
 
 /// An implementation that visits all mounts would take eleven times as long.
 #[tokio::test(flavor = "multi_thread")]
-async fn enabling_a_mount_costs_no_more_with_thousands_of_mounts() {
+async fn mount_enabling_cost_is_independent_of_mount_count() {
     let bed = Bed::new("many-mounts").await;
     enable_up_to(&bed, 0, 110).await;
     let few = enable_up_to(&bed, 110, 220).await;

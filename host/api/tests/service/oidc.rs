@@ -77,7 +77,7 @@ fn verified(token: &str, published: &Value) -> Option<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_says_which_mount_it_is_and_a_published_key_verifies_it() {
+async fn plugin_token_names_mount_and_verifies_with_jwks() {
     let bed = Bed::with_issuer("who").await;
     assert_eq!(bed.read(PUBLIC_KEYS).await, (200, json!({"keys": []})), "made at its first use");
     let token = bed.identity_token("api://AzureADTokenExchange", 600).await;
@@ -102,7 +102,7 @@ async fn a_token_says_which_mount_it_is_and_a_published_key_verifies_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_verifies_after_its_key_was_rotated_and_the_next_key_was_known_before() {
+async fn token_verifies_after_rotation_to_prepublished_key() {
     let bed = Bed::with_issuer("rotated").await;
     let first = bed.identity_token("a", 0).await;
     let known = bed.read(PUBLIC_KEYS).await.1;
@@ -134,7 +134,7 @@ async fn make_due(directory: &Path, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_host_rotates_a_key_when_it_is_due() {
+async fn host_rotates_key_when_due() {
     let bed = Bed::with_issuer("due").await;
     let token = bed.identity_token("a", 0).await;
     let before = bed.kids().await;
@@ -168,7 +168,7 @@ async fn fifty_first_uses_at_once_make_one_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_signs_with_the_key_that_it_is_tuned_to_and_no_longer_than_that_verifies() {
+async fn mount_signs_with_tuned_key_within_verification_time() {
     let bed = Bed::with_issuer("tuned").await;
     let tune = "sys/mounts/probe/tune";
     let unknown = bed.write(tune, json!({"identity_token_key": "team"})).await;
@@ -195,7 +195,7 @@ async fn a_mount_signs_with_the_key_that_it_is_tuned_to_and_no_longer_than_that_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_an_issuer_there_is_neither_a_token_nor_a_document() {
+async fn token_and_discovery_document_require_issuer() {
     let bed = Bed::new("no-issuer").await;
     let refused = bed.write("probe/identity-token/x", json!({"audience": "a"})).await;
     assert!(refused.0 == 412 && error(&refused.1).contains("identity/oidc/config"), "{refused:?}");
@@ -206,7 +206,7 @@ async fn without_an_issuer_there_is_neither_a_token_nor_a_document() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_cannot_be_are_refused_and_change_nothing() {
+async fn invalid_oidc_keys_are_refused_without_change() {
     let bed = Bed::with_issuer("bad-keys").await;
     let key = format!("{KEY}/team");
     for (fields, why) in [
@@ -258,7 +258,7 @@ async fn signing_keys_and_identity_tokens_are_never_disclosed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_sees_the_callers_own_entity_and_none_that_it_does_not_know() {
+async fn mount_sees_only_own_entity_of_caller() {
     let bed = Bed::new("entities").await;
     let role = json!({"allowed_entity_aliases": "*", "allowed_policies": "prober"});
     assert_eq!(bed.write("auth/token/roles/people", role).await.0, 204);
@@ -309,7 +309,7 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_without_a_client_id_gets_one_and_keeps_it() {
+async fn role_without_client_id_gets_stable_generated_one() {
     let bed = Bed::with_issuer("client-id").await;
     let path = "identity/oidc/role/made";
     let client_id = async |sent: Value| {
@@ -354,7 +354,7 @@ async fn oidc_role_issues_introspectable_token_about_caller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_gives_nothing_to_callers_and_keys_that_it_is_not_for() {
+async fn role_refuses_unsuitable_callers_and_keys() {
     let bed = Bed::with_issuer("not-for").await;
     let key = json!({"algorithm": "ES256", "allowed_client_ids": ["ci"]});
     assert_eq!(bed.write(&format!("{KEY}/team"), key).await.0, 204);

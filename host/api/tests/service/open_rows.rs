@@ -7,7 +7,7 @@ use serde_json::json;
 const PATH: &str = "probe/patched/door";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_public_row_serves_callers_without_a_token_and_its_neighbour_does_not() {
+async fn public_row_serves_without_token_and_neighbour_refuses() {
     let bed = Bed::new("public-row").await;
     assert_eq!(bed.call(Verb::Patch, PATH, json!({"colour": "red"})).await.0, 204);
     for token in ["", "s.no-token-that-holds"] {

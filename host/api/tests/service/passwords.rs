@@ -23,7 +23,7 @@ async fn generated(bed: &Bed, name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_policy_is_written_read_listed_used_and_deleted() {
+async fn password_policy_is_written_read_listed_used_deleted() {
     let bed = Bed::new("password-policies").await;
     let absent = (404, json!({"errors": []}));
     assert_eq!(bed.call(Verb::List, BASE, json!({})).await, absent);
@@ -63,7 +63,7 @@ async fn base64_password_policy_is_stored_decoded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_is_not_a_password_policy_is_refused_and_changes_nothing() {
+async fn invalid_password_policy_is_refused_without_change() {
     let bed = Bed::new("password-refused").await;
     put(&bed, "kept", LETTERS).await;
     for body in [
@@ -93,7 +93,7 @@ async fn made(bed: &Bed, fields: Value) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_makes_passwords_by_the_policy_that_is_stored_now() {
+async fn engine_generates_passwords_by_current_stored_policy() {
     let bed = Bed::new("password-engine").await;
     put(&bed, "letters", LETTERS).await;
     let by_policy = json!({"policy": "letters"});
@@ -111,7 +111,7 @@ async fn an_engine_makes_passwords_by_the_policy_that_is_stored_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_makes_passwords_of_an_alphabet_within_bounds() {
+async fn engine_generates_alphabet_passwords_within_bounds() {
     let bed = Bed::new("password-alphabet").await;
     let (_, answer) = made(&bed, json!({"alphabet": "ABC", "length": 64})).await;
     let password = answer["data"]["password"].as_str().unwrap();
@@ -126,7 +126,7 @@ async fn an_engine_makes_passwords_of_an_alphabet_within_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_a_secret_of_its_call_and_making_them_without_end_ends_the_call() {
+async fn generated_password_is_call_secret_with_bounded_generation() {
     let bed = Bed::new("password-secret").await;
     for how in [json!({"tell": true}), json!({"tell": true, "alphabet": "XYZ", "length": 30})] {
         let (status, refused) = made(&bed, how).await;

@@ -25,7 +25,7 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_written_read_listed_and_deleted_in_both_vocabularies() {
+async fn policy_is_managed_in_both_api_vocabularies() {
     let bed = Bed::new("vocabularies").await;
     for (base, member, written) in
         [("sys/policies/acl", "policy", "policy"), ("sys/policy", "rules", "rules")]
@@ -61,7 +61,7 @@ async fn a_policy_is_written_read_listed_and_deleted_in_both_vocabularies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_are_in_lower_case_with_a_warning_and_may_have_slashes() {
+async fn policy_names_are_lowercased_with_warning_allowing_slashes() {
     let bed = Bed::new("names").await;
     let (status, answer) =
         bed.write("sys/policies/acl/Team/Readers", json!({"policy": READ})).await;
@@ -82,7 +82,7 @@ async fn names_are_in_lower_case_with_a_warning_and_may_have_slashes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_may_come_as_base64_and_is_stored_as_text() {
+async fn policy_sent_as_base64_is_stored_as_text() {
     let bed = Bed::new("base64").await;
     let encoded = "cGF0aCAicHJvYmUvbm90ZS8qIiB7IGNhcGFiaWxpdGllcyA9IFsicmVhZCJdIH0=";
     assert_eq!(bed.write("sys/policies/acl/readers", json!({"policy": encoded})).await.0, 204);
@@ -94,7 +94,7 @@ async fn a_policy_may_come_as_base64_and_is_stored_as_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn built_in_policies_are_guarded_and_the_default_one_can_be_edited() {
+async fn built_in_policies_are_guarded_and_default_editable() {
     let bed = Bed::new("built-in").await;
     for name in ["root", "Root", "response-wrapping"] {
         let path = format!("sys/policies/acl/{name}");
@@ -119,7 +119,7 @@ async fn built_in_policies_are_guarded_and_the_default_one_can_be_edited() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_is_not_a_policy_is_refused_and_the_one_before_stays() {
+async fn invalid_policy_text_is_refused_keeping_previous() {
     let bed = Bed::new("refused").await;
     bed.write("sys/policies/acl/kept", json!({"policy": READ})).await;
     let bombs = [
@@ -222,7 +222,7 @@ async fn capabilities_are_listed_for_own_and_other_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_without_rights_learns_nothing_about_existing_paths() {
+async fn unauthorized_caller_learns_nothing_about_existing_paths() {
     let bed = Bed::new("silence").await;
     bed.write("sys/policies/acl/exists", json!({"policy": READ})).await;
     let token = bed.token_with("readers", READ).await;
@@ -249,7 +249,7 @@ async fn a_caller_without_rights_learns_nothing_about_existing_paths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_about_a_policy_holds_for_every_spelling_of_its_name() {
+async fn policy_rule_holds_for_every_name_spelling() {
     let bed = Bed::new("spellings").await;
     let rules = r#"path "sys/policies/acl/*" {
                        capabilities = ["create", "read", "update", "delete"]
@@ -309,7 +309,7 @@ async fn assert_statuses(bed: &Bed, token: &str, path: &str, rows: &[(Value, u16
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_spelling_gets_a_forbidden_parameter_past_its_rule() {
+async fn forbidden_parameter_is_refused_in_every_spelling() {
     let bed = Bed::new("parameters").await;
     let rule =
         |text: &str| format!("path \"auth/token/create\" {{ capabilities = [\"update\"] {text} }}");
@@ -390,7 +390,7 @@ async fn required_parameters_are_asked_for_before_anything_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_query_of_a_read_counts_and_that_of_a_list_or_delete_does_not() {
+async fn query_parameters_count_for_read_not_list_delete() {
     let bed = Bed::new("query").await;
     let text = r#"path "probe/note/*" {
                       capabilities = ["read"]
@@ -497,7 +497,7 @@ fn renamed_settings() -> Vec<(&'static str, Value, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forbidden_setting_is_forbidden_under_all_its_names() {
+async fn forbidden_setting_is_refused_under_all_names() {
     let bed = Bed::new("twins").await;
     for (number, (path, rule, sent)) in
         renamed_settings().into_iter().chain(renamed_lockouts()).enumerate()
@@ -526,7 +526,7 @@ async fn a_forbidden_setting_is_forbidden_under_all_its_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_its_route_does_not_take_is_compared_with_no_rule() {
+async fn oversized_body_is_refused_before_rule_comparison() {
     let bed = Bed::new("compared").await;
     let values: Vec<Value> = (0..20).map(|number| json!(format!("forbidden-{number}"))).collect();
     let text = format!(

@@ -38,7 +38,7 @@ async fn plugin_receives_reason_of_each_lease_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_leases_and_children_of_a_token_end_with_it() {
+async fn token_end_revokes_its_leases_and_children() {
     let bed = Bed::new("tokens").await;
     let policy = json!({"policy": "path \"probe/*\" { capabilities = [\"read\", \"update\"] }\n\
                                    path \"auth/token/create\" { capabilities = [\"update\"] }"});
@@ -66,7 +66,7 @@ async fn the_leases_and_children_of_a_token_end_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_never_outlives_the_token_that_asked_for_it() {
+async fn lease_never_outlives_requesting_token() {
     let bed = Bed::new("longest").await;
     let policy = json!({"policy": "path \"*\" { capabilities = [\"update\"] }"});
     bed.write("sys/policies/acl/all", policy).await;
@@ -82,7 +82,7 @@ async fn a_lease_never_outlives_the_token_that_asked_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_ends_while_its_lease_is_renewed_takes_the_lease_with_it() {
+async fn token_end_during_lease_renewal_ends_lease() {
     let bed = Bed::new("renewed").await;
     bed.write(
         "sys/policies/acl/all",
@@ -107,7 +107,7 @@ async fn a_token_that_ends_while_its_lease_is_renewed_takes_the_lease_with_it() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_cannot_be_ended_is_kept_and_tried_again() {
+async fn unendable_lease_is_kept_and_retried() {
     let bed = Bed::new("stuck").await;
     let (_, leased) = bed.write("probe/lease/stuck", json!({"ttl": 600})).await;
     let id = json!({"lease_id": leased["lease_id"]});
@@ -121,7 +121,7 @@ async fn a_lease_that_cannot_be_ended_is_kept_and_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_wake_their_plugin_again_after_a_failure_and_after_a_restart() {
+async fn timers_wake_again_after_failure_and_restart() {
     let bed = Bed::new("timers").await;
     assert_eq!(bed.write("probe/timer/soon", json!({"after": 0})).await.0, 204);
     assert_eq!(bed.noted("soon").await, 1);
@@ -135,7 +135,7 @@ async fn timers_wake_their_plugin_again_after_a_failure_and_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wake_that_schedules_its_own_key_for_the_same_time_keeps_it() {
+async fn wake_may_reschedule_own_key_at_same_time() {
     let bed = Bed::new("same").await;
     for name in ["same", "same-stored"] {
         assert_eq!(bed.write(&format!("probe/timer/{name}"), json!({})).await.0, 204);
@@ -149,7 +149,7 @@ async fn a_wake_that_schedules_its_own_key_for_the_same_time_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_that_declares_an_index_sees_when_its_records_were_created_and_modified() {
+async fn index_declaring_component_sees_record_creation_and_modification() {
     let bed = Bed::new("index").await;
     let place = async |name: &str| {
         let (status, answer) = bed.write(&format!("probe/place/{name}"), json!({})).await;
@@ -173,7 +173,7 @@ fn in_lane(lane: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wakes_that_hang_hold_up_their_own_lane_and_no_other() {
+async fn hanging_wakes_delay_only_their_own_lane() {
     let bed = Bed::new("lanes").await;
     for number in 0..4 {
         let name = format!("hang-{number}");
@@ -188,7 +188,7 @@ async fn wakes_that_hang_hold_up_their_own_lane_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn how_long_a_failed_wake_is_paused_follows_from_its_code() {
+async fn failed_wake_pause_depends_on_failure_code() {
     let bed = Bed::new("backoff").await;
     for (name, earliest, latest) in [("refused", 8_000, 12_000), ("away", 800, 1_200)] {
         bed.write(&format!("probe/timer/{name}"), json!({"after": 0})).await;
@@ -229,7 +229,7 @@ async fn left_in(directory: &Path) -> (u32, usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guard_wakes_its_plugin_when_its_call_ended_without_cancelling_it() {
+async fn uncancelled_guard_wakes_plugin_after_call_end() {
     let bed = Bed::new("guards").await;
     assert_eq!(bed.write("probe/guard/left", json!({"how": "left"})).await.0, 204);
     assert_eq!(bed.noted("left").await, 1);
@@ -249,7 +249,7 @@ async fn a_guard_wakes_its_plugin_when_its_call_ended_without_cancelling_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wake_that_leaves_a_guard_on_its_own_key_is_tried_again_with_a_pause() {
+async fn wake_leaving_guard_on_own_key_is_retried() {
     let bed = Bed::new("again").await;
     bed.write("probe/timer/again", json!({"after": 0})).await;
     assert_eq!(bed.noted("again").await, 1, "the writes of the attempt are stored");
@@ -273,7 +273,7 @@ async fn a_confirmed_intent_leaves_neither_record_nor_guard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_fails_after_its_checkpoint_is_finished_at_once() {
+async fn failed_call_after_checkpoint_is_completed_at_once() {
     let bed = Bed::new("forward").await;
     let (status, lost) =
         bed.write("probe/rotate/b", json!({"candidate": "two", "how": "lost"})).await;
@@ -292,7 +292,7 @@ async fn a_call_that_fails_after_its_checkpoint_is_finished_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recovery_that_fails_goes_on_counting_its_attempts_also_when_it_set_the_guard_anew() {
+async fn failed_recovery_keeps_attempt_count_despite_new_guard() {
     let bed = Bed::new("late").await;
     assert_eq!(
         bed.write("probe/rotate/late", json!({"candidate": "four", "how": "lost"})).await.0,
@@ -316,7 +316,7 @@ async fn waiting(bed: &Bed, name: &str) -> tokio::task::JoinHandle<u16> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guard_never_wakes_its_plugin_while_its_call_runs() {
+async fn guard_never_wakes_plugin_during_its_call() {
     let bed = Bed::new("running").await;
     let call = waiting(&bed, "d").await;
     let (status, refused) = bed.write("probe/rotate/d", json!({"candidate": "another"})).await;
@@ -336,7 +336,7 @@ async fn a_guard_never_wakes_its_plugin_while_its_call_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_a_dead_process_began_is_finished_at_the_next_start() {
+async fn work_of_dead_process_completes_at_next_start() {
     let bed = Bed::new("dead").await;
     let call = waiting(&bed, "e").await;
     // As a process that dies: the call gets no further, and nobody cleans up after it.
@@ -354,7 +354,7 @@ async fn work_that_a_dead_process_began_is_finished_at_the_next_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_a_seal_interrupted_is_finished_after_the_unsealing() {
+async fn work_interrupted_by_seal_completes_after_unsealing() {
     let bed = Bed::new("cut").await;
     let call = waiting(&bed, "h").await;
     assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
@@ -376,7 +376,7 @@ async fn work_that_a_seal_interrupted_is_finished_after_the_unsealing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_that_enable_one_path_at_once_one_is_refused() {
+async fn concurrent_enables_of_one_path_succeed_once() {
     let bed = Bed::new("twice").await;
     for number in 0..20 {
         let path = format!("sys/mounts/p{number}");
@@ -408,7 +408,7 @@ async fn call_with_change_finished_elsewhere_stores_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_confirm_without_its_intent_fails_although_its_candidate_is_in_force() {
+async fn confirm_without_intent_fails_despite_effective_candidate() {
     let bed = Bed::new("removed").await;
     let call = waiting(&bed, "g").await;
     assert_eq!(bed.write("probe/recover/g", json!({})).await.0, 204);
@@ -419,7 +419,7 @@ async fn a_confirm_without_its_intent_fails_although_its_candidate_is_in_force()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_reads_a_folder_at_once_and_knows_when_it_has_changed() {
+async fn component_reads_whole_folder_and_detects_change() {
     let bed = Bed::new("folders").await;
     let folder = async || bed.read("probe/folder").await.1["data"].clone();
     assert_eq!(folder().await["notes"], json!({}));
@@ -452,7 +452,7 @@ pub(crate) async fn set_schema(directory: &Path, mount: &str, schema: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
+async fn older_schema_is_migrated_once_and_newer_refused() {
     let bed = Bed::new("schema").await;
     assert_eq!(bed.read("probe/note/migrated").await.0, 404, "a new mount has nothing to migrate");
     let directory = bed.stop().await;
@@ -470,7 +470,7 @@ async fn data_of_an_older_schema_is_migrated_once_and_of_a_newer_one_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_records_are_migrated_in_steps_each_exactly_once() {
+async fn records_are_migrated_in_steps_exactly_once() {
     let bed = Bed::new("steps").await;
     for number in 0..1_100 {
         let path = format!("probe/count/paged{number:04}");
@@ -486,7 +486,7 @@ async fn many_records_are_migrated_in_steps_each_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_counter_that_many_requests_race_for_is_exact() {
+async fn contended_counter_is_exact() {
     let bed = Arc::new(Bed::new("race").await);
     let race = |_| {
         let bed = Arc::clone(&bed);
@@ -510,7 +510,7 @@ async fn a_counter_that_many_requests_race_for_is_exact() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guest_that_misbehaves_fails_its_own_request_and_no_other() {
+async fn misbehaving_guest_fails_only_its_own_request() {
     let bed = Bed::new("hostile").await;
     let began = Instant::now();
     let (status, answer) = bed.read("probe/loop").await;
@@ -541,7 +541,7 @@ async fn a_guest_that_misbehaves_fails_its_own_request_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_piece_of_a_password_is_scrubbed_from_errors_warnings_and_log() {
+async fn password_fragment_scrubbed_from_errors_warnings_and_log() {
     let bed = Bed::new("scrub").await;
     for _ in 0..20 {
         let (status, answer) = bed.read("probe/tell").await;
@@ -555,7 +555,7 @@ async fn a_piece_of_a_password_is_scrubbed_from_errors_warnings_and_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() {
+async fn longest_mount_prefix_serves_and_overlaps_are_refused() {
     let bed = Bed::new("mounts").await;
     assert_eq!(bed.write("sys/mounts/team/a", json!({"type": "probe"})).await.0, 204);
     assert_eq!(bed.write("sys/mounts/team/ab", json!({"type": "probe"})).await.0, 204);
@@ -581,7 +581,7 @@ async fn the_longest_mount_that_is_a_prefix_serves_and_none_may_cover_another() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_knows_schedules_and_zones_without_a_clock_or_files_of_its_own() {
+async fn component_evaluates_schedules_and_zones_without_clock() {
     let bed = Bed::new("schedules").await;
     let due = async |schedule: &str| {
         let fields = json!({ "rotation_schedule": schedule });

@@ -42,7 +42,7 @@ impl Bed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_quota_of_the_longest_path_decides_and_a_lease_that_ends_makes_room() {
+async fn longest_path_quota_applies_and_excludes_ended_leases() {
     let bed = Bed::new("quota-paths").await;
     assert_eq!(bed.write("sys/mounts/other", json!({"type": "probe"})).await.0, 204);
     bed.limit("all", json!({"max_leases": 6})).await;
@@ -78,7 +78,7 @@ async fn the_quota_of_the_longest_path_decides_and_a_lease_that_ends_makes_room(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_at_once_as_many_are_let_in_as_there_may_be() {
+async fn concurrent_lease_requests_stop_exactly_at_quota() {
     let bed = Arc::new(Bed::new("quota-race").await);
     bed.limit("mount", json!({"path": "probe", "max_leases": 7})).await;
     let asking: Vec<_> = (0..32)
@@ -99,7 +99,7 @@ async fn of_many_at_once_as_many_are_let_in_as_there_may_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quota_is_changed_moved_kept_over_a_restart_and_gone_with_its_mount() {
+async fn quota_changes_survive_restart_and_end_with_mount() {
     let bed = Bed::new("quota-life").await;
     bed.limit("mount", json!({"path": "probe", "max_leases": 1})).await;
     bed.leases("probe/lease/reader", 1).await;
@@ -118,7 +118,7 @@ async fn a_quota_is_changed_moved_kept_over_a_restart_and_gone_with_its_mount() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quota_that_is_raised_lets_in_no_more_than_it_allows() {
+async fn raised_quota_counts_existing_leases() {
     let bed = Bed::new("quota-raised").await;
     bed.leases("probe/lease/reader", 3).await;
     for max_leases in [1, 2, 3] {
@@ -177,7 +177,7 @@ async fn a_request_that_fails_gives_its_place_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_of_a_login_counts_at_its_auth_mount_and_a_login_that_fails_does_not() {
+async fn auth_mount_quota_counts_tokens_not_failed_logins() {
     let bed = crate::logins::open("quota-logins").await;
     bed.limit("people", json!({"path": "auth/doorman", "max_leases": 2})).await;
     bed.limit("all", json!({"max_leases": 4})).await;
@@ -220,7 +220,7 @@ async fn a_token_of_a_login_counts_at_its_auth_mount_and_a_login_that_fails_does
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invalid_quota_of_logins_is_refused_with_the_remedy() {
+async fn invalid_login_quota_is_refused_with_remedy() {
     let bed = crate::logins::open("quota-logins-refused").await;
     for (quota, says) in [
         (json!({"path": "auth/doorman/login", "max_leases": 5}), "give the path auth/doorman/"),
@@ -235,7 +235,7 @@ async fn an_invalid_quota_of_logins_is_refused_with_the_remedy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_logins_at_once_as_many_are_let_in_as_there_may_be() {
+async fn concurrent_logins_stop_exactly_at_quota() {
     let bed = Arc::new(crate::logins::open("quota-logins-race").await);
     bed.limit("people", json!({"path": "auth/doorman", "max_leases": 7})).await;
     let asking: Vec<_> = (0..32)

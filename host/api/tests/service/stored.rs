@@ -42,7 +42,7 @@ async fn fill(bed: &Bed, mount: &str) -> (Value, u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_that_is_full_is_refused_alone_and_serves_again_once_it_may_store_more() {
+async fn only_full_mount_is_refused_until_limit_raised() {
     let bed = Bed::new("full").await;
     enable(&bed, "small", &["limit:stored=16KiB"]).await;
     let (refused, count) = fill(&bed, "small").await;
@@ -68,7 +68,7 @@ async fn a_mount_that_is_full_is_refused_alone_and_serves_again_once_it_may_stor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_that_is_full_still_ends_its_leases() {
+async fn full_mount_still_ends_leases() {
     let bed = Bed::new("full-ends").await;
     enable(&bed, "small", &["limit:stored=16KiB"]).await;
     let (status, leased) = bed.write("small/lease/long", json!({"ttl": 600})).await;
@@ -82,7 +82,7 @@ async fn a_mount_that_is_full_still_ends_its_leases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timer_that_stores_ever_more_is_put_off_once_its_mount_is_full() {
+async fn growing_timer_is_delayed_once_mount_is_full() {
     let bed = Bed::new("flood-more").await;
     enable(&bed, "small", &["limit:stored=2MiB"]).await;
     assert_eq!(bed.write("small/timer/flood-more", json!({"after": 0})).await.0, 204);
@@ -95,7 +95,7 @@ async fn a_timer_that_stores_ever_more_is_put_off_once_its_mount_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timer_scheduled_by_a_wake_is_due_at_least_a_second_later() {
+async fn wake_scheduled_timer_waits_at_least_one_second() {
     let bed = Bed::new("interval").await;
     let began = Instant::now();
     for name in ["same", "same-stored"] {
@@ -142,7 +142,7 @@ async fn endlessly_writing_timers_are_delayed_per_mount() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_that_is_disabled_gives_the_disk_its_space_back() {
+async fn disabled_mount_returns_disk_space() {
     let bed = Bed::new("given-back").await;
     enable(&bed, "large", &[]).await;
     for number in 0..4 {

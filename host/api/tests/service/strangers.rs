@@ -46,7 +46,7 @@ async fn request_head_decides_admitted_body_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn to_look_at_a_token_takes_none_of_its_uses() {
+async fn token_admission_check_consumes_no_use() {
     let bed = Bed::new("looked").await;
     let asked = json!({ "policies": "default", "num_uses": 1 });
     let (_, made) = bed.write("auth/token/create", asked).await;
@@ -60,7 +60,7 @@ async fn to_look_at_a_token_takes_none_of_its_uses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_with_a_discarded_body_is_refused_for_any_sender() {
+async fn request_with_discarded_body_is_refused_for_everyone() {
     let bed = Bed::new("unread").await;
     for (token, path, status) in [
         ("root", "probe/count/unread", 503),
@@ -76,7 +76,7 @@ async fn a_request_with_a_discarded_body_is_refused_for_any_sender() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_description_of_the_api_follows_the_mounts_that_it_shows() {
+async fn openapi_document_follows_visible_mounts() {
     let bed = Bed::new("described").await;
     let path = "sys/internal/specs/openapi";
     let paths = async |token: &str| {
@@ -96,7 +96,7 @@ async fn the_description_of_the_api_follows_the_mounts_that_it_shows() {
 const BURST: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_that_hold_are_not() {
+async fn rate_limit_covers_failed_lookups_not_valid_tokens() {
     let directory = std::env::temp_dir().join(format!("bulkhead-core-rate-{}", std::process::id()));
     let file = directory.join("audit.log");
     let audit = AuditSettings {
@@ -151,7 +151,7 @@ async fn failed_look_ups_and_open_endpoints_are_limited_by_address_and_tokens_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_unseals_are_logged_and_recorded_with_their_address_once_there_is_an_audit() {
+async fn refused_unseals_are_logged_and_audited_with_address() {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-unseals-{}", std::process::id()));
     let file = directory.join("audit.log");
@@ -184,7 +184,7 @@ async fn refused_unseals_are_logged_and_recorded_with_their_address_once_there_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bogus_share_does_not_keep_the_right_one_of_its_number_out() {
+async fn bogus_share_does_not_block_same_number_share() {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-bogus-{}", std::process::id()));
     let bed = Bed::sealed(directory).await;
@@ -212,7 +212,7 @@ async fn a_bogus_share_does_not_keep_the_right_one_of_its_number_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bogus_share_of_an_unused_number_does_not_let_the_right_ones_be_forgotten() {
+async fn bogus_share_of_unused_number_keeps_right_shares() {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-unused-{}", std::process::id()));
     let bed = Bed::sealed(directory).await;

@@ -126,7 +126,7 @@ async fn rows_of_tokens(directory: &Path) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_requests_at_once_get_exactly_the_ten_uses_of_their_token() {
+async fn concurrent_requests_get_exactly_ten_token_uses() {
     let bed = bed("uses").await;
     let made = bed.made_by("root", json!({"policies": "all", "num_uses": 10})).await;
     assert_eq!(made["auth"]["num_uses"], 10);
@@ -155,7 +155,7 @@ async fn a_hundred_requests_at_once_get_exactly_the_ten_uses_of_their_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn denied_requests_count_and_a_request_that_runs_again_counts_once() {
+async fn denied_requests_consume_uses_and_reruns_count_once() {
     let bed = bed("denied").await;
     let narrow = r#"path "auth/token/lookup-self" { capabilities = ["read"] }"#;
     bed.write("sys/policies/acl/narrow", json!({"policy": narrow})).await;
@@ -199,7 +199,7 @@ async fn futures_of<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Outpu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_not_made_with_the_last_use() {
+async fn last_use_never_creates_secret() {
     let bed = bed("last-use").await;
     let token = bed.token(json!({"policies": "all", "num_uses": 2})).await;
     let (status, leased) = bed.as_who(&token, "probe/lease/first", json!({"ttl": 600})).await;
@@ -213,7 +213,7 @@ async fn a_secret_is_not_made_with_the_last_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_use_serves_a_write_and_a_renewal_and_a_look_at_oneself() {
+async fn last_use_serves_write_renewal_and_self_lookup() {
     let bed = bed("last-works").await;
     let token = bed.token(json!({"policies": "all", "num_uses": 1})).await;
     assert_eq!(bed.as_who(&token, "probe/count/last", json!({})).await.0, 204);
@@ -231,7 +231,7 @@ async fn the_last_use_serves_a_write_and_a_renewal_and_a_look_at_oneself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_with_an_earlier_use_is_not_cut_by_the_one_that_takes_the_last() {
+async fn last_use_request_does_not_interrupt_earlier_request() {
     let bed = bed("slow-use").await;
     let made = bed.made_by("root", json!({"policies": "all", "num_uses": 3})).await;
     let token = token_of(&made);
@@ -263,7 +263,7 @@ async fn a_request_with_an_earlier_use_is_not_cut_by_the_one_that_takes_the_last
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn token_with_aborted_last_use_is_ended_when_due() {
+async fn token_with_aborted_last_use_ends_when_due() {
     let bed = bed("died").await;
     let made = bed.made_by("root", json!({"policies": "all", "num_uses": 2})).await;
     let token = token_of(&made);
@@ -294,7 +294,7 @@ async fn token_with_aborted_last_use_is_ended_when_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tree_of_tokens_is_refused_the_moment_its_top_is_revoked() {
+async fn token_tree_is_refused_once_root_is_revoked() {
     let bed = bed("tree").await;
     let made = bed.made_by("root", json!({"policies": "all"})).await;
     let top = token_of(&made);
@@ -337,7 +337,7 @@ async fn a_tree_of_tokens_is_refused_the_moment_its_top_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_revocation_is_finished_by_the_next_process() {
+async fn interrupted_revocation_completes_in_next_process() {
     let bed = bed("half-way").await;
     let top = bed.token(json!({"policies": "all", "display_name": "top"})).await;
     let middle = token_of(&bed.made_by(&top, json!({"display_name": "middle"})).await);
@@ -363,7 +363,7 @@ async fn an_interrupted_revocation_is_finished_by_the_next_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_that_are_each_others_parents_end_all_the_same() {
+async fn mutual_parent_tokens_still_end() {
     let bed = bed("cycle").await;
     let first = bed.token(json!({"policies": "all", "display_name": "first"})).await;
     let second = token_of(&bed.made_by(&first, json!({"display_name": "second"})).await);
@@ -398,7 +398,7 @@ async fn tokens_that_are_each_others_parents_end_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn children_of_a_token_that_is_revoked_alone_live_on_as_orphans() {
+async fn orphaning_revocation_keeps_children_as_orphans() {
     let bed = bed("alone").await;
     let parent = bed.token(json!({"policies": "all"})).await;
     let accessor = bed.seen(&parent).await["accessor"].clone();
@@ -423,7 +423,7 @@ async fn children_of_a_token_that_is_revoked_alone_live_on_as_orphans() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_is_made_while_its_parent_is_revoked_does_not_survive() {
+async fn child_created_during_parent_revocation_does_not_survive() {
     let bed = bed("meanwhile").await;
     for _ in 0..20 {
         let parent = bed.token(json!({"policies": "all"})).await;
@@ -442,7 +442,7 @@ async fn a_child_that_is_made_while_its_parent_is_revoked_does_not_survive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_token_does_not_come_back_with_a_token_that_has_the_text_of_its_parent() {
+async fn recreated_parent_token_does_not_revive_batch_token() {
     let bed = bed("namesake").await;
     let named = json!({"id": "shift-leader", "policies": ["all"], "ttl": 900});
     bed.made_by("root", named.clone()).await;
@@ -466,7 +466,7 @@ async fn a_batch_token_does_not_come_back_with_a_token_that_has_the_text_of_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_token_works_until_its_end_through_rotations_and_restarts_and_leaves_no_row() {
+async fn batch_token_survives_rotations_and_restarts_without_row() {
     let bed = bed("batch").await;
     let before = bed.call(Verb::List, "auth/token/accessors", json!({})).await.1;
     let made = bed
@@ -569,7 +569,7 @@ async fn forged_and_foreign_tokens_get_identical_refusals() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_of_a_batch_token_end_with_it_and_with_the_parent_that_owns_them() {
+async fn batch_token_leases_end_with_token_or_parent() {
     let bed = bed("batch-leases").await;
     let parent = bed.token(json!({"policies": "all"})).await;
     let child = token_of(&bed.made_by(&parent, json!({"type": "batch", "ttl": 60})).await);
@@ -596,7 +596,7 @@ async fn leases_of_a_batch_token_end_with_it_and_with_the_parent_that_owns_them(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn addresses_bind_a_token_and_its_children_but_none_that_never_ends() {
+async fn addresses_bind_token_and_children_except_eternal_tokens() {
     let bed = bed("cidrs").await;
     let role =
         json!({"allowed_policies": "all,root", "token_bound_cidrs": "10.0.0.0/8, 2001:db8::1"});
@@ -690,7 +690,7 @@ async fn token_lifetime_is_capped_with_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn token_lifetime_exceeds_stated_ttl_by_under_one_second() {
+async fn token_outlives_stated_ttl_by_under_one_second() {
     let bed = bed("lived").await;
     for number in 0..6_u64 {
         // At several moments of a second; the late moments lost most.
@@ -748,7 +748,7 @@ async fn renewal_warning_names_granted_ttl() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_is_not_renewable_is_refused_with_the_reason() {
+async fn non_renewable_lease_renewal_is_refused_with_reason() {
     let bed = bed("renewals").await;
     let fixed = bed.token(json!({"policies": "all", "renewable": false})).await;
     let refused = bed.as_who(&fixed, "auth/token/renew-self", json!({"increment": null})).await;
@@ -873,7 +873,7 @@ async fn accessors_name_tokens_without_giving_them_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_sudo_chooses_ids_periods_parents_and_policies_beyond_its_own() {
+async fn token_ids_periods_and_foreign_policies_require_sudo() {
     let bed = bed("sudo").await;
     let (plain, sudo) =
         (bed.token(json!({"policies": "all"})).await, bed.token(json!({"policies": "sudo"})).await);
@@ -912,7 +912,7 @@ async fn only_sudo_chooses_ids_periods_parents_and_policies_beyond_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_wish_that_cannot_be_granted_is_refused_and_makes_nothing() {
+async fn unsatisfiable_token_request_is_refused_without_effect() {
     let bed = bed("refusals").await;
     let before = bed.call(Verb::List, "auth/token/accessors", json!({})).await.1["data"].clone();
     for (fields, why) in [
@@ -1048,7 +1048,7 @@ async fn edit_and_delete_worker(bed: &Bed) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_that_cannot_be_kept_is_refused_and_nothing_of_it_is_stored() {
+async fn invalid_token_role_is_refused_and_not_stored() {
     let bed = bed("bad-roles").await;
     for (role, why) in [
         (json!({"token_type": "hsm"}), "token_type \"hsm\""),
@@ -1086,7 +1086,7 @@ async fn a_role_that_cannot_be_kept_is_refused_and_nothing_of_it_is_stored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_right_to_create_roles_and_the_right_to_change_them_are_separate() {
+async fn role_create_and_update_rights_are_separate() {
     let bed = bed("existence").await;
     for (policy, capability) in [("creates", "create"), ("updates", "update")] {
         let rules = format!("path \"auth/token/roles/*\" {{ capabilities = [\"{capability}\"] }}");
@@ -1141,7 +1141,7 @@ async fn token_tidy_ends_tokens_with_lost_revocation_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_token_is_in_any_line_of_the_log_or_message() {
+async fn tokens_appear_in_no_log_or_message() {
     let bed = bed("told").await;
     let canary = "canary-token-7f3a";
     let made = bed

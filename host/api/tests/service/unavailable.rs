@@ -88,7 +88,7 @@ async fn mount_with_unloadable_version_accepts_another_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mount_with_unloadable_version_is_disabled_without_leases_only() {
+async fn unloadable_version_mount_is_disabled_only_without_leases() {
     let (bed, lease) = stranded("disabled").await;
     let disable =
         async |mount: &str| bed.call(Verb::Delete, &format!("sys/mounts/{mount}"), json!({})).await;

@@ -152,7 +152,7 @@ async fn tampered_compiled_code_is_recompiled_instead_of_loaded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_is_loaded_once_and_only_before_the_first_call() {
+async fn code_is_loaded_once_before_first_call() {
     let directory = counted("idle").await.stop().await;
     let bed = bare(directory).await;
     let loads = || {
@@ -197,7 +197,7 @@ async fn builds(store: &Arc<Store>) -> std::collections::BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_of_the_build_before_stays_for_a_rollback_and_older_code_goes() {
+async fn previous_build_code_is_kept_and_older_removed() {
     let directory = counted("builds").await.stop().await;
     tamper(&directory, async |store| {
         as_built_by(store, "older").await;
@@ -216,7 +216,7 @@ async fn code_of_the_build_before_stays_for_a_rollback_and_older_code_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_cannot_be_loaded_leaves_its_mounts_waiting_and_all_else_served() {
+async fn unloadable_plugin_leaves_only_its_mounts_waiting() {
     let bed = counted("stranded").await;
     let (_, leased) = bed.write("third/lease/kept", json!({"ttl": 600})).await;
     let lease = leased["lease_id"].as_str().unwrap().to_owned();

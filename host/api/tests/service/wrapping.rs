@@ -86,7 +86,7 @@ async fn cleared(bed: &Bed, accessor: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrapped_answer_is_opened_once_and_is_the_answer_itself() {
+async fn wrapped_answer_opens_once_as_original_answer() {
     let bed = Bed::new("wrapping").await;
     let (_, plain) = bed.read("sys/mounts").await;
     let info = bed.wrapped(Verb::Read, "sys/mounts", json!({})).await;
@@ -101,7 +101,7 @@ async fn a_wrapped_answer_is_opened_once_and_is_the_answer_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrapping_token_is_an_orphan_of_one_use_that_cannot_be_renewed() {
+async fn wrapping_token_is_single_use_nonrenewable_orphan() {
     let bed = Bed::new("wrapping-token").await;
     let info = bed.wrapped(Verb::Read, "sys/mounts", json!({})).await;
     let asked = json!({ "accessor": info["accessor"] });
@@ -119,7 +119,7 @@ async fn a_wrapping_token_is_an_orphan_of_one_use_that_cannot_be_renewed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrapping_token_opens_its_answer_in_place_of_the_callers_token() {
+async fn wrapping_token_as_caller_token_opens_answer() {
     let bed = Bed::new("wrapping-caller").await;
     for fields in [json!({}), json!({ "token": "itself" })] {
         let info = bed.wrapped(Verb::Write, "sys/wrapping/wrap", json!({ "a": [1, null] })).await;
@@ -150,7 +150,7 @@ async fn a_wrapping_token_opens_its_answer_in_place_of_the_callers_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrapping_token_serves_nothing_else_and_an_attempt_takes_its_use() {
+async fn wrapping_token_serves_nothing_else_and_loses_use() {
     let bed = Bed::new("wrapping-elsewhere").await;
     for (verb, path) in [
         (Verb::Read, "auth/token/lookup-self"),
@@ -169,7 +169,7 @@ async fn a_wrapping_token_serves_nothing_else_and_an_attempt_takes_its_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lookup_shows_path_and_time_to_everyone_and_takes_no_use() {
+async fn wrapping_lookup_is_public_and_consumes_no_use() {
     let bed = Bed::new("wrapping-lookup").await;
     let info = bed.wrapped(Verb::Read, "sys/policies/acl/default", json!({})).await;
     let token = info["token"].as_str().unwrap();
@@ -197,7 +197,7 @@ async fn a_lookup_shows_path_and_time_to_everyone_and_takes_no_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrapping_again_moves_the_answer_and_keeps_time_and_path() {
+async fn rewrap_moves_answer_and_keeps_ttl_and_path() {
     let bed = Bed::new("rewrap").await;
     let first = bed.wrapped(Verb::Write, "auth/token/create", json!({ "ttl": "1h" })).await;
     assert!(first["wrapped_accessor"].is_string(), "{first}");
@@ -217,7 +217,7 @@ async fn wrapping_again_moves_the_answer_and_keeps_time_and_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_without_a_body_and_a_refusal_are_not_wrapped() {
+async fn bodyless_answer_and_refusal_are_not_wrapped() {
     let bed = Bed::new("wrapping-none").await;
     let policy = json!({ "policy": "path \"a\" { capabilities = [\"read\"] }" });
     for (verb, path, fields, status) in [
@@ -239,7 +239,7 @@ async fn an_answer_without_a_body_and_a_refusal_are_not_wrapped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrapped_login_and_a_wrapped_lease_are_usable_once_opened() {
+async fn wrapped_login_and_lease_are_usable_once_opened() {
     let bed = logins::open("wrapping-login").await;
     let say = json!({ "say": { "policies": ["readers"], "ttl": 600 } });
     let (status, answer) = bed.wrapped_as("", Verb::Write, "auth/doorman/login", say).await;
@@ -257,7 +257,7 @@ async fn a_wrapped_login_and_a_wrapped_lease_are_usable_once_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_attempts_at_once_open_an_answer_once() {
+async fn concurrent_unwraps_open_answer_once() {
     let bed = Arc::new(Bed::new("wrapping-race").await);
     for is_caller in [false, true] {
         let info = bed.wrapped(Verb::Read, "sys/mounts", json!({})).await;
@@ -287,7 +287,7 @@ async fn a_hundred_attempts_at_once_open_an_answer_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_survives_a_restart_and_goes_with_its_revoked_or_expired_token() {
+async fn wrapped_answer_survives_restart_and_ends_with_token() {
     let bed = Bed::new("wrapping-ends").await;
     let kept = bed.wrapped(Verb::Write, "sys/wrapping/wrap", json!({ "canary": "hunter2" })).await;
     let revoked = bed.wrapped(Verb::Write, "sys/wrapping/wrap", json!({ "a": 1 })).await;
@@ -399,7 +399,7 @@ async fn wrapped_own_data_end_with_callers_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrapping_of_own_data_lasts_no_longer_than_callers_token() {
+async fn wrapped_own_data_never_outlasts_caller_token() {
     let bed = Bed::new("wrapping-short").await;
     let lasting = json!({ "renewable": false, "ttl": "30s" });
     for (fields, longest) in [

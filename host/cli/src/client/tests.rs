@@ -56,7 +56,7 @@ fn names_are_escaped_and_cannot_leave_their_place() {
 }
 
 #[test]
-fn a_request_carries_its_token_as_a_sensitive_header() {
+fn request_carries_token_as_sensitive_header() {
     let server = ServerAddress::parse("http://a:1").unwrap();
     let caller = RequestCaller {
         token: Some(Secret::new("canary")),
@@ -76,7 +76,7 @@ fn a_request_carries_its_token_as_a_sensitive_header() {
 }
 
 #[test]
-fn an_answer_that_is_not_json_is_not_taken_for_one() {
+fn non_json_answer_is_reported_as_invalid() {
     let server = ServerAddress::parse("http://a:1").unwrap();
     let refused = parse_answer(200, b"<html>", &server);
     assert!(matches!(refused, Err(AskError::InvalidAnswer(why)) if why.contains("http://a:1")));
@@ -87,7 +87,7 @@ fn an_answer_that_is_not_json_is_not_taken_for_one() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_unreachable_with_advice() {
+fn missing_server_is_reported_unreachable_with_advice() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = ServerAddress::parse(&format!("http://{free}")).unwrap();
     let caller = RequestCaller { token: None, namespace: None, headers: Vec::new() };

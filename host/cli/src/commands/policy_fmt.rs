@@ -142,7 +142,7 @@ path \"a/{{x}}=b\" {
     }
 
     #[test]
-    fn a_text_over_many_lines_stays_as_it_is() {
+    fn multiline_text_is_left_unformatted() {
         let text = "a {\n  b = <<EOT\n x {\n=  y\nEOT\n}\n";
         assert_eq!(format(text), text);
     }

@@ -36,7 +36,7 @@ fn underscores_in_option_names_are_dashes() {
 }
 
 #[test]
-fn a_lone_dash_is_a_word_and_after_two_everything_is() {
+fn single_dash_is_word_and_double_ends_options() {
     assert_eq!(parsed("write", &["p", "-", "k=-x"]).unwrap().words, ["p", "-", "k=-x"]);
     assert_eq!(parsed("write", &["--", "-format=json"]).unwrap().words, ["-format=json"]);
 }
@@ -91,7 +91,7 @@ fn fields_contain_typed_options_only() {
 }
 
 #[test]
-fn lines_are_not_split_and_an_empty_name_between_commas_is_refused() {
+fn line_options_stay_unsplit_and_empty_names_fail() {
     let options = parsed("secrets enable", &["-grant=a:b,c", "-grant=d", "x"]).unwrap();
     let fields = options.fields(&[CommandOption::list("grant", "LINE", "").with_field("grants")]);
     assert_eq!(fields["grants"], json!(["a:b,c", "d"]));
@@ -102,7 +102,7 @@ fn lines_are_not_split_and_an_empty_name_between_commas_is_refused() {
 }
 
 #[test]
-fn a_value_that_cannot_be_one_is_refused_and_a_pair_is_not_repeated() {
+fn invalid_option_value_is_refused_without_repeating_pair() {
     for bad in ["-1", "1.5", "x", "", "18446744073709551616"] {
         let problem = parsed("token create", &[&format!("-use-limit={bad}")]).unwrap_err();
         assert!(
@@ -120,7 +120,7 @@ fn a_value_that_cannot_be_one_is_refused_and_a_pair_is_not_repeated() {
 }
 
 #[test]
-fn an_unknown_option_is_named_with_the_help_to_read() {
+fn unknown_option_is_named_with_help_command() {
     for (args, part) in [
         (&["-ttl=1"][..], "-ttl"),
         (&["-x"], "-x"),

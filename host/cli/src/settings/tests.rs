@@ -42,7 +42,7 @@ fn shown(token: Result<Option<Secret>, CommandProblem>) -> Option<String> {
 }
 
 #[test]
-fn our_token_variable_wins_over_theirs_and_both_over_the_file() {
+fn bulkhead_token_variable_wins_over_vault_and_file() {
     let home = Home::with_token("order", "from-file\n", 0o600);
     assert_eq!(shown(home.token(&[])).as_deref(), Some("from-file"));
     assert_eq!(shown(home.token(&[("VAULT_TOKEN", "theirs")])).as_deref(), Some("theirs"));
@@ -58,7 +58,7 @@ fn without_any_token_there_is_none() {
 }
 
 #[test]
-fn token_file_readable_by_others_is_refused_with_remedy() {
+fn token_file_readable_by_others_fails_with_remedy() {
     for mode in [0o644, 0o640, 0o660, 0o604] {
         let problem = Home::with_token("mode", "canary", mode).token(&[]).unwrap_err();
         assert_eq!(problem.code, 2);
@@ -70,14 +70,14 @@ fn token_file_readable_by_others_is_refused_with_remedy() {
 }
 
 #[test]
-fn a_token_that_cannot_be_one_is_not_repeated() {
+fn invalid_token_is_refused_and_never_repeated() {
     let spaced = token(&environment(&[("BULKHEAD_TOKEN", "canary two")])).unwrap_err();
     assert!(!spaced.message.contains("canary"), "{spaced:?}");
     assert_eq!(Home::with_token("empty", "\n", 0o600).token(&[]).unwrap_err().code, 2);
 }
 
 #[test]
-fn the_address_comes_from_the_option_then_our_variable_then_theirs() {
+fn address_option_wins_over_bulkhead_then_vault_variable() {
     let both =
         environment(&[("VAULT_ADDR", "http://theirs:1"), ("BULKHEAD_ADDR", "http://ours:2")]);
     assert_eq!(server(Some("http://typed:3"), &both).unwrap().to_string(), "http://typed:3");
@@ -118,7 +118,7 @@ fn tls_options_precede_bulkhead_variables_before_vault_variables() {
 }
 
 #[test]
-fn the_format_comes_from_the_option_then_our_variable_then_theirs() {
+fn format_option_wins_over_bulkhead_then_vault_variable() {
     let both = environment(&[("BULKHEAD_FORMAT", "yaml"), ("VAULT_FORMAT", "json")]);
     let mut typed = ParsedOptions::default();
     typed.format = Some(OutputFormat::Raw);
@@ -135,7 +135,7 @@ fn the_format_comes_from_the_option_then_our_variable_then_theirs() {
 }
 
 #[test]
-fn headers_are_names_and_values_and_never_the_token() {
+fn header_option_cannot_set_token_or_reserved_headers() {
     let of = |pair: &str| headers(&crate::options::typed_for_tests(&[("header", pair)]));
     let (name, value) = of("X-Forwarded-For=10.0.0.1").unwrap().remove(0);
     assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-forwarded-for", "10.0.0.1"));

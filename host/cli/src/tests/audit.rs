@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn list_shows_the_devices_or_that_nothing_is_recorded() {
+fn audit_list_shows_devices_or_reports_none() {
     let device = json!({"type": "file", "description": "", "local": false, "path": "file/",
         "options": {"file_path": "audit.log"}});
     let body = json!({"request_id": "r", "data": {"file/": device}});

@@ -67,7 +67,7 @@ fn refusal_without_token_names_the_option() {
 }
 
 #[test]
-fn a_key_is_given_with_the_nonce_of_the_server_or_the_typed_one() {
+fn generate_root_sends_server_nonce_or_typed_nonce() {
     let mut done = started();
     (done["complete"], done["encoded_token"]) = (json!(true), json!("abc"));
     let (ran, asked) =
@@ -129,7 +129,7 @@ fn key_holder_status_and_cancel_call_their_endpoints() {
 }
 
 #[test]
-fn rekey_sends_its_numbers_and_shows_new_keys_in_order() {
+fn rekey_sends_share_numbers_and_shows_ordered_keys() {
     let begun = json!({"nonce": "n-1", "started": true, "t": 2, "n": 4, "progress": 0,
         "required": 3, "pgp_fingerprints": [], "backup": false, "verification_required": true});
     let words = ["operator", "rekey", "-init", "-key-shares=4", "-key-threshold=2", "-verify"];
@@ -155,7 +155,7 @@ fn rekey_sends_its_numbers_and_shows_new_keys_in_order() {
 }
 
 #[test]
-fn new_keys_are_given_back_with_the_nonce_of_the_verification() {
+fn rekey_verify_sends_key_with_verification_nonce() {
     let waiting = json!({"nonce": "v-1", "started": true, "t": 2, "n": 4, "progress": 1});
     let done = json!({"nonce": "v-1", "complete": true});
     let (ran, asked) = in_turn(vec![waiting, done], &["operator", "rekey", "-verify"], "k\n");

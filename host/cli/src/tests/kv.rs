@@ -37,7 +37,7 @@ fn secret() -> (u16, Value) {
 }
 
 #[test]
-fn get_shows_path_metadata_and_data_of_a_versioned_secret() {
+fn get_shows_versioned_secret_path_metadata_and_data() {
     let (ran, asked) = asking(&[mount("secret/", "2"), secret()], &["kv", "get", "secret/a/b"], "");
     assert_eq!(asked[0].0, "GET /v1/sys/internal/ui/mounts/secret/a/b");
     assert_eq!(asked[1].0, "GET /v1/secret/data/a/b");
@@ -64,7 +64,7 @@ user        u
 }
 
 #[test]
-fn a_mount_that_is_named_apart_leaves_the_name_as_it_is() {
+fn separate_mount_option_leaves_secret_name_unchanged() {
     let (ran, asked) = asking(
         &[mount("team/kv/", "2"), secret()],
         &["kv", "get", "-mount=team/kv", "-version=2", "-format=json", "team/kv/x"],
@@ -76,7 +76,7 @@ fn a_mount_that_is_named_apart_leaves_the_name_as_it_is() {
 }
 
 #[test]
-fn a_field_is_one_of_the_secret_and_data_is_all_of_them() {
+fn field_option_selects_secret_field_or_whole_data() {
     let field = |name: &str| {
         let typed = format!("-field={name}");
         asking(&[mount("secret/", "2"), secret()], &["kv", "get", &typed, "secret/x"], "").0
@@ -113,7 +113,7 @@ fn a_mount_without_versions_has_plain_paths() {
 }
 
 #[test]
-fn put_sends_data_and_options_and_shows_the_new_version() {
+fn put_sends_data_with_options_and_shows_version() {
     let (ran, asked) = asking(
         &[mount("secret/", "2"), answer(&metadata())],
         &["kv", "put", "-mount=secret", "-cas=2", "x", "user=u", "password=-"],
@@ -132,7 +132,7 @@ fn put_sends_data_and_options_and_shows_the_new_version() {
 }
 
 #[test]
-fn patch_uses_the_servers_patch_or_else_reads_and_writes_with_a_check() {
+fn patch_falls_back_to_read_and_checked_write() {
     let written = answer(&metadata());
     let (_, asked) = asking(
         &[mount("secret/", "2"), written.clone()],
@@ -154,7 +154,7 @@ fn patch_uses_the_servers_patch_or_else_reads_and_writes_with_a_check() {
 }
 
 #[test]
-fn list_is_of_metadata_and_nothing_is_exit_code_two() {
+fn list_reads_metadata_and_empty_exits_two() {
     let keys = answer(&json!({"keys": ["a", "b/"]}));
     let (ran, asked) = asking(&[mount("secret/", "2"), keys], &["kv", "list", "secret"], "");
     assert_eq!(asked[1].0, "GET /v1/secret/metadata?list=true");
@@ -198,7 +198,7 @@ fn a_deleted_version_has_metadata_and_no_data() {
 }
 
 #[test]
-fn rollback_writes_the_older_data_if_nothing_was_written_meanwhile() {
+fn rollback_writes_older_data_unless_changed_meanwhile() {
     let older = json!({"data": {"password": "old"}, "metadata": {"version": 1}});
     let answers = [mount("secret/", "2"), secret(), answer(&older), answer(&metadata())];
     let (ran, asked) = asking(&answers, &["kv", "rollback", "-version=1", "secret/x"], "");
@@ -251,7 +251,7 @@ fn versions_are_turned_on_by_tuning_the_mount() {
 }
 
 #[test]
-fn a_mount_is_not_a_secret_and_a_refused_preflight_asks_nothing_else() {
+fn bare_mount_and_refused_preflight_send_nothing_further() {
     let (ran, asked) = asking(&[mount("secret/", "2")], &["kv", "get", "secret"], "");
     assert!(ran.code == 2 && asked.len() == 1 && ran.err.contains("secret/NAME"), "{}", ran.err);
     let refused = (403, json!({"errors": ["preflight capability check returned 403"]}));

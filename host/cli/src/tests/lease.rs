@@ -27,7 +27,7 @@ fn list_is_below_the_prefix_that_was_typed() {
 }
 
 #[test]
-fn revoke_is_of_one_lease_or_of_all_below_a_prefix() {
+fn revoke_applies_to_one_lease_or_whole_prefix() {
     let lease = json!({"lease_id": "d/creds/x/1"});
     let expected = |path: &str, body: Value| (format!("PUT /v1/sys/leases/{path}"), body);
     assert_eq!(sent(&["lease", "revoke", "d/creds/x/1"]), expected("revoke", lease));
@@ -49,7 +49,7 @@ fn revoke_is_of_one_lease_or_of_all_below_a_prefix() {
 }
 
 #[test]
-fn revoke_says_whether_it_is_done_or_will_be() {
+fn revoke_reports_completed_or_queued() {
     let (ran, _) = against(204, &Value::Null, &["lease", "revoke", "l"], "");
     assert_eq!(ran.out, "revoked: l\n");
     let (ran, _) = against(204, &Value::Null, &["lease", "revoke", "-prefix", "d/"], "");
@@ -59,7 +59,7 @@ fn revoke_says_whether_it_is_done_or_will_be() {
 }
 
 #[test]
-fn revoke_by_force_or_of_everything_is_never_a_slip() {
+fn forced_or_total_revoke_requires_explicit_options() {
     assert_wrong(&["lease", "revoke", "-force", "d/creds/x/1"], "-prefix");
     assert_wrong(&["lease", "revoke", "-force", "-prefix", "-sync=false", "d"], "-sync");
     for prefix in ["", "/", "//"] {

@@ -45,7 +45,7 @@ fn body(asked: &Asked) -> Value {
 }
 
 #[test]
-fn a_token_is_checked_with_itself_and_stored_for_its_owner() {
+fn login_token_is_self_checked_and_stored_privately() {
     let home = Home::new("login-token");
     let found = json!({"request_id": "r", "data": {"id": "bhs.typed", "accessor": "a", "ttl": 60,
         "renewable": true, "policies": ["default"], "meta": null}});
@@ -77,7 +77,7 @@ fn a_refused_token_is_not_stored() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_the_old_token_is_not_sent() {
+fn login_prompts_for_password_and_omits_old_token() {
     let home = Home::new("login-userpass");
     fs::write(home.0.join(".bulkhead-token"), "bhs.old").unwrap();
     let closed = fs::Permissions::from_mode(0o600);
@@ -145,7 +145,7 @@ fn login_names_methods_of_this_version() {
 }
 
 #[test]
-fn a_login_prints_and_keeps_as_much_as_the_caller_wants() {
+fn login_options_control_printing_and_storing_of_token() {
     for (option, is_stored, printed) in [
         ("-token-only", false, Some("bhs.new")),
         ("-no-print", true, Some("")),
@@ -168,7 +168,7 @@ fn a_login_prints_and_keeps_as_much_as_the_caller_wants() {
 }
 
 #[test]
-fn a_variable_that_hides_the_stored_token_is_named() {
+fn login_names_variable_hiding_stored_token() {
     let home = Home::new("login-variable");
     let canned = Canned::answering(200, &auth().to_string());
     let env = [

@@ -126,7 +126,7 @@ fn tune_sends_typed_options_and_resets_empty_values() {
 }
 
 #[test]
-fn disable_names_one_mount_and_never_the_whole_collection() {
+fn disable_requires_mount_name_and_removes_that_mount() {
     assert_eq!(sent(&["secrets", "disable", "database/"]).0, "DELETE /v1/sys/mounts/database");
     assert_eq!(sent(&["auth", "disable", "jwt"]).0, "DELETE /v1/sys/auth/jwt");
     for group in ["secrets", "auth"] {
@@ -219,7 +219,7 @@ fn move_returns_when_the_move_is_over() {
 }
 
 #[test]
-fn move_of_an_auth_method_is_of_whole_paths_however_it_is_typed() {
+fn auth_move_sends_full_paths_in_any_spelling() {
     for words in [["jwt", "auth/other"], ["auth/jwt/", "other/"]] {
         let (_, asked) = moved(&[&["auth", "move"], &words[..]].concat(), &["success"]);
         assert_eq!(asked[0].2, r#"{"from":"auth/jwt","to":"auth/other"}"#);
@@ -227,7 +227,7 @@ fn move_of_an_auth_method_is_of_whole_paths_however_it_is_typed() {
 }
 
 #[test]
-fn a_move_that_fails_or_cannot_be_followed_is_exit_code_one() {
+fn failed_or_untraceable_move_exits_one() {
     for state in ["failure", "", "\u{1b}[2J"] {
         let (ran, _) = moved(&["secrets", "move", "a", "b"], &[state]);
         assert!(ran.code == 1 && ran.out.is_empty() && !ran.err.contains('\u{1b}'), "{}", ran.err);
@@ -237,7 +237,7 @@ fn a_move_that_fails_or_cannot_be_followed_is_exit_code_one() {
 }
 
 #[test]
-fn the_version_of_a_key_value_mount_is_one_of_its_options() {
+fn kv_version_is_sent_as_mount_option() {
     let (line, body) = sent(&["secrets", "enable", "-version=2", "-options=a=b", "kv"]);
     assert_eq!(line, "POST /v1/sys/mounts/kv");
     assert_eq!(body, json!({"type": "kv", "options": {"a": "b", "version": "2"}}));

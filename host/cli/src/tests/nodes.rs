@@ -8,7 +8,7 @@ fn nodes() -> Value {
 }
 
 #[test]
-fn members_are_a_table_or_the_document_of_vaults_command() {
+fn operator_members_prints_table_or_vault_json() {
     let body = json!({"request_id": "r", "nodes": nodes(), "data": {"nodes": nodes()}});
     let (ran, (line, _, _)) = against(200, &body, &["operator", "members"], "");
     assert_eq!((ran.code, line.as_str()), (0, "GET /v1/sys/ha-status HTTP/1.1"));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn register_sends_the_file_as_it_is_and_names_the_plugin_after_it() {
+fn register_sends_file_unchanged_and_derives_plugin_name() {
     let path =
         std::env::temp_dir().join(format!("bulkhead-cli-{}-engine.wasm", std::process::id()));
     std::fs::write(&path, b"\0asm bytes").unwrap();
@@ -81,14 +81,14 @@ fn info_and_deregister_name_the_type() {
 }
 
 #[test]
-fn a_plugin_that_live_leases_need_is_deregistered_by_force() {
+fn forced_deregister_of_leased_plugin_sends_force_parameter() {
     let gone = "DELETE /v1/sys/plugins/catalog/database/x?force=true".to_owned();
     let forced = sent(&["plugin", "deregister", "-type=database", "-force", "x"]);
     assert_eq!(forced, (gone, Value::Null));
 }
 
 #[test]
-fn pin_unpin_and_reload_name_the_plugin_and_the_version() {
+fn pin_unpin_and_reload_name_plugin_and_version() {
     assert_eq!(
         sent(&["plugin", "pin", "-type=auth", "login", "1.2.0"]),
         ("POST /v1/sys/plugins/pins/auth/login".to_owned(), json!({ "version": "1.2.0" }))
@@ -113,7 +113,7 @@ fn pin_unpin_and_reload_name_the_plugin_and_the_version() {
 }
 
 #[test]
-fn register_takes_a_type_and_a_name_for_a_file_of_the_plugin_directory() {
+fn register_by_type_and_name_uses_directory_file() {
     let expected = |command: &str| {
         let line = "PUT /v1/sys/plugins/catalog/auth/login".to_owned();
         (line, json!({"command": command, "sha256": "ab", "version": "1.0.0"}))

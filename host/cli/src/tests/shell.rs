@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_mistyped_command_is_one_line_with_the_nearest_one() {
+fn mistyped_command_prints_one_line_with_nearest_command() {
     for (args, near) in [
         (&["raed", "secret/x"][..], "bulkhead read"),
         (&["kv", "gte", "secret/x"], "bulkhead kv get"),
@@ -47,7 +47,7 @@ fn formats_come_from_the_option_or_the_environment() {
 }
 
 #[test]
-fn a_list_of_nothing_is_an_empty_object_and_exit_code_two() {
+fn empty_list_prints_empty_object_and_exits_two() {
     let none = json!({"errors": []});
     for (format, printed) in [("json", "{}\n"), ("yaml", "{}\n")] {
         let args = ["list", &format!("-format={format}"), "a"];
@@ -60,7 +60,7 @@ fn a_list_of_nothing_is_an_empty_object_and_exit_code_two() {
 }
 
 #[test]
-fn a_request_is_printed_for_curl_and_not_sent() {
+fn curl_output_prints_request_without_sending() {
     let env = [("BULKHEAD_ADDR", "http://127.0.0.1:1"), ("BULKHEAD_TOKEN", "bhs.canary")];
     let args = ["write", "-output-curl-string", "-header=X-A=b", "a/b", "k=v"];
     let ran = run_with(&args, "", &env);
@@ -177,7 +177,7 @@ fn sealed_and_uninitialized_servers_get_different_hints() {
 }
 
 #[test]
-fn the_next_command_is_named_without_a_token_and_without_a_server() {
+fn error_names_next_command_without_token_or_server() {
     let canned = Canned::answering(403, r#"{"errors": ["permission denied"]}"#);
     let ran = run_with(&["read", "x"], "", &[("BULKHEAD_ADDR", &canned.address)]);
     assert!(ran.code == 1 && ran.err.contains("Next: bulkhead login"), "{}", ran.err);
@@ -197,7 +197,7 @@ fn init_status_is_an_exit_code() {
 }
 
 #[test]
-fn a_policy_is_a_text_or_an_object_and_is_formatted_in_its_file() {
+fn policy_read_prints_object_and_fmt_rewrites_file() {
     let body = json!({"request_id": "r", "data": {"name": "p", "policy": "path \"a\" {}\n"}});
     let (ran, _) = against(200, &body, &["policy", "read", "-format=json", "p"], "");
     let expected = json!({"policy": "path \"a\" {}\n"});

@@ -42,13 +42,13 @@ fn create_for_a_role_asks_the_roles_endpoint() {
 }
 
 #[test]
-fn a_token_of_ones_own_choice_comes_from_standard_input() {
+fn chosen_token_is_read_from_stdin() {
     let (_, (_, _, sent)) = against(200, &made(), &["token", "create", "-id=-"], "my-token\n");
     assert_eq!(sent, r#"{"id":"my-token"}"#);
 }
 
 #[test]
-fn a_variable_that_is_not_set_makes_no_token_at_all() {
+fn empty_option_value_creates_no_token() {
     for name in ["policy", "ttl", "explicit-max-ttl", "period", "type", "role", "id"] {
         assert_wrong(
             &["token", "create", "-policy=reader", &format!("-{name}=")],
@@ -59,7 +59,7 @@ fn a_variable_that_is_not_set_makes_no_token_at_all() {
 }
 
 #[test]
-fn lookup_and_renew_are_for_oneself_or_the_token_or_accessor_named() {
+fn lookup_and_renew_accept_self_token_or_accessor() {
     let body = json!({"request_id": "r", "data": {"ttl": 1}});
     let asked = |args: &[&str], stdin| {
         let (_, (line, _, sent)) = against(200, &body, args, stdin);
@@ -82,7 +82,7 @@ fn lookup_and_renew_are_for_oneself_or_the_token_or_accessor_named() {
 }
 
 #[test]
-fn a_token_that_the_caller_has_is_in_no_table() {
+fn token_of_caller_is_hidden_in_tables() {
     let looked_up =
         json!({"request_id": "r", "data": {"id": "bhs.canary", "accessor": "acc", "ttl": 60}});
     let renewed = json!({"request_id": "r", "data": null,
@@ -111,7 +111,7 @@ fn a_token_that_the_caller_has_is_in_no_table() {
 }
 
 #[test]
-fn revoke_ends_the_token_that_is_named_and_no_other() {
+fn revoke_ends_only_named_token() {
     let token = json!({"token": "bhs.x"});
     let expected = |path: &str, body: &Value| (format!("POST /v1/auth/token/{path}"), body.clone());
     assert_eq!(sent(&["token", "revoke", "bhs.x"]), expected("revoke", &token));
@@ -168,7 +168,7 @@ fn token_revoke_reports_effect() {
 }
 
 #[test]
-fn revoke_that_does_not_say_which_token_ends_none() {
+fn revoke_without_named_token_ends_none() {
     for (args, part) in [
         (&[][..], "-self"),
         (&["-self", "bhs.x"], "-self"),
@@ -187,7 +187,7 @@ fn revoke_that_does_not_say_which_token_ends_none() {
 }
 
 #[test]
-fn capabilities_are_a_line_for_people_and_a_list_for_programs() {
+fn capabilities_print_as_line_or_json_list() {
     let data = json!({"a/b": ["read", "list"], "capabilities": ["read", "list"]});
     let body = json!({"request_id": "r", "data": data});
     let (ran, (line, _, sent)) = against(200, &body, &["token", "capabilities", "a/b"], "");

@@ -13,7 +13,7 @@ pub(super) fn wrapped() -> Value {
 }
 
 #[test]
-fn a_wrapping_time_is_sent_and_the_wrapping_token_is_shown() {
+fn wrap_ttl_is_sent_and_wrapping_token_shown() {
     for args in [&["read", "-wrap-ttl=1m", "x"][..], &["list", "-wrap-ttl=1m", "x"]] {
         let (ran, (_, headers, _)) = against(200, &wrapped(), args, "");
         assert!(headers.contains("x-vault-wrap-ttl: 1m"), "{headers}");
@@ -25,7 +25,7 @@ fn a_wrapping_time_is_sent_and_the_wrapping_token_is_shown() {
 }
 
 #[test]
-fn a_wrapping_token_is_sent_as_the_field_or_in_place_of_a_token() {
+fn unwrap_sends_wrapping_token_as_field_or_header() {
     let answer = json!({"request_id": "r", "lease_id": "", "data": {"password": "p"}});
     let (ran, (line, headers, body)) = against(200, &answer, &["unwrap", "bhs.w"], "");
     assert!(line.starts_with("PUT /v1/sys/wrapping/unwrap "), "{line}");

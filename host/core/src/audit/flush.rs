@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_flush_serves_every_line_that_was_written_before_it() {
+    async fn one_flush_serves_all_lines_written_before() {
         let flushing = DeviceFlushes::default();
         flushing.until(1, || 5, flushable("shared")).await.unwrap();
         // A second flush would fail.
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_lost_by_a_failed_flush_stay_lost_and_later_lines_are_flushed() {
+    async fn failed_flush_loses_only_lines_written_before() {
         let flushing = DeviceFlushes::default();
         flushing.until(1, || 3, unflushable()).await.unwrap_err();
         flushing.until(4, || 4, flushable("lost")).await.unwrap();

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_write_that_was_cut_each_line_knows_whether_it_is_whole() {
+    fn truncated_write_reports_completeness_of_each_line() {
         let mut lines = LineGroup::default();
         let [first, second, third] =
             [b"one".as_slice(), b"two", b"three"].map(|line| lines.add(&[line]));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_group_is_empty_and_keeps_bounded_memory() {
+    fn reused_line_group_is_empty_with_bounded_memory() {
         let mut lines = LineGroup::default();
         let line = lines.add(&[&vec![b'x'; 2 * MAX_KEPT_BYTES]]);
         lines.settle(WriteOutcome { whole: 1, written: 1, file: None, cause: None });

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_the_hmac_of_the_value_in_hexadecimal() {
+    fn hash_is_hexadecimal_hmac_of_value() {
         // RFC 4231, test case 2.
         let hash = HashingKey::new(b"Jefe").hash("what do ya want for nothing?");
         assert_eq!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_the_hash_of_the_json_with_its_keys_in_order() {
+    fn digest_is_hash_of_json_with_sorted_keys() {
         let hashing = HashingKey::new(b"key");
         let digest = hashing.hash_json(&serde_json::json!({ "b": ["", 1], "a": null }));
         assert_eq!(digest, hashing.hash(r#"{"a":null,"b":["",1]}"#));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn options_come_as_texts_and_a_path_is_enough() {
+    fn device_options_are_texts_and_path_alone_suffices() {
         let (settings, place) = asked(&json!({ "file_path": "/var/log/audit/a.log" })).unwrap();
         let file = Path::new("/var/log/audit/a.log").to_path_buf();
         let usual = DeviceSettings {
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn stdout_is_not_a_file_and_keeps_its_permissions() {
+    fn stdout_device_is_no_file_and_keeps_permissions() {
         let (settings, place) = asked(&json!({ "file_path": "stdout" })).unwrap();
         assert_eq!((settings.file.to_str(), settings.mode), (Some("/dev/stdout"), 0));
         assert!(matches!(place, AuditTarget::File(file) if file == settings.file));
     }
 
     #[test]
-    fn no_file_outside_of_the_directory_can_be_named() {
+    fn file_outside_audit_directory_cannot_be_named() {
         for path in [
             "/etc/passwd",
             "../a.log",

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_build_before_is_kept_and_the_build_before_that_is_not() {
+    fn previous_build_is_kept_and_older_build_dropped() {
         let first = RecentBuilds::default().followed_by("1");
         assert!(first.keep("1") && !first.keep("") && !first.keep("2"));
         let third = first.followed_by("2").followed_by("3");

@@ -252,7 +252,7 @@ mod tests {
     use bulkhead_wire::description::Verb;
 
     #[test]
-    fn a_row_stays_below_its_mount_and_within_bounds() {
+    fn plugin_row_stays_below_mount_and_within_bounds() {
         let with = |change: &dyn Fn(&mut Route)| {
             let mut route = Route::new(Verb::Read, "a/b", "reads");
             change(&mut route);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_grant_is_valid_or_refused_with_the_nearest_word() {
+    fn invalid_requested_grant_is_refused_with_nearest_word() {
         let refused = |line: &str| asks(&["sql".to_owned(), line.to_owned()]).unwrap_err();
         assert!(
             refused("databse").contains("\"databse\" is not a grant")
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_reports_the_requested_grants_that_are_not_given() {
+    fn registration_reports_requested_grants_not_given() {
         let told = |asked: &str, most: Option<&str>| {
             let most: Option<Vec<GrantPattern>> = most
                 .map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_is_not_called_like_a_part_of_the_core() {
+    fn plugin_name_of_core_part_is_refused() {
         let catalog = Catalog::default();
         assert_eq!(name(&catalog, PluginType::Secret, "my-engine"), Ok(()));
         for reserved in ["sys", "auth", "identity", "", "a/b", "a b", "-x"] {

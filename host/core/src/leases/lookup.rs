@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_below_another_at_the_borders_of_segments_only() {
+    fn lease_path_prefix_matches_whole_segments_only() {
         for (path, above) in [("a/b", "a"), ("a/", "a"), ("a/b/c", "a/b"), ("a", ""), ("ä/b", "ä")]
         {
             assert!(is_below(path, above), "{path} {above}");

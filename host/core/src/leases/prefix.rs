@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_that_stay_are_counted_with_the_first_reason_and_whether_to_come_back() {
+    fn remaining_leases_report_count_first_reason_and_retryability() {
         assert_eq!(outcome(&[]), None);
         for (kind, status) in [
             (FailureKind::InvalidRequest, 400),

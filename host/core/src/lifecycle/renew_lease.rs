@@ -237,7 +237,7 @@ mod tests {
     };
 
     #[test]
-    fn a_lease_never_exceeds_its_maximum_for_any_answer_of_the_engine() {
+    fn lease_never_exceeds_maximum_for_any_engine_answer() {
         let grant_at = |now| ttl::grant(&BOUNDS, 900, 1_000, now);
         for of_engine in [59, 60, 61, 900, u64::MAX] {
             let granted = grant_at(1_010).unwrap().at_most(60, "what is left of the token");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_that_the_engine_counts_a_moment_later_is_named_all_the_same() {
+    fn maximum_counted_moments_later_is_still_named() {
         for (of_engine, last) in [(14_390, 1_010), (14_389, 1_011), (14_387, 1_020)] {
             let (ttl, warning) = renewed(of_engine, last);
             assert_eq!(ttl, of_engine);

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_are_given_in_canonical_form_once_and_neither_root_nor_wrapping_among_them() {
+    fn login_policies_are_canonical_without_root_or_wrapping() {
         let given = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             canonical_policies(&names)

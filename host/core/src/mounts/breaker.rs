@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_at_the_sixteenth_crash_in_a_row() {
+    fn breaker_opens_at_sixteenth_consecutive_crash() {
         let (breaker, now) = open();
         let rest = breaker.may_enter(now + SECOND).err();
         assert_eq!(rest, Some(MountRest { crashes: 16, left: FIRST_REST - SECOND }));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_or_a_refusal_between_two_crashes_keeps_it_closed() {
+    fn answer_or_refusal_between_crashes_keeps_breaker_closed() {
         for between in [Termination::Answered, Termination::Refused] {
             let (breaker, now) = (Breaker::new("digest"), Instant::now());
             for _ in 0..4 {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn crashes_that_are_far_apart_and_calls_that_waited_for_others_do_not_open_it() {
+    fn distant_crashes_and_late_calls_keep_breaker_closed() {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
         for number in 0..100 {
             assert_eq!(end(&breaker, Termination::Trapped, now + SECOND * 5 * number), None);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_rest_one_call_tries_and_its_answer_closes_it() {
+    fn answered_trial_after_rest_closes_breaker() {
         let (breaker, now) = open();
         let later = now + FIRST_REST;
         let trial = breaker.may_enter(later).ok().unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_crashes_doubles_the_rest_up_to_five_minutes() {
+    fn crashed_trial_doubles_rest_up_to_five_minutes() {
         let (breaker, mut now) = open();
         let mut lengths = vec![FIRST_REST];
         for _ in 0..6 {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_is_given_up_lets_the_next_call_try() {
+    fn abandoned_trial_lets_next_call_try() {
         let (breaker, now) = open();
         let later = now + FIRST_REST;
         drop(breaker.may_enter(later));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_from_before_the_rest_neither_close_it_nor_make_it_longer() {
+    fn calls_entered_before_rest_leave_breaker_unchanged() {
         let (breaker, now) = (Breaker::new("digest"), Instant::now());
         let before: Vec<_> = (0..3).map(|_| breaker.may_enter(now).ok().unwrap()).collect();
         for _ in 0..MAX_CRASHES {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn closing_gate_waits_for_entered_calls_and_admits_none() {
+    async fn closing_gate_awaits_entered_calls_and_admits_none() {
         let gate = Arc::new(MountGate::default());
         let (one, other) = (gate.enter().await.unwrap(), gate.enter().await.unwrap());
         let closing = tokio::spawn({
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_paused_gate_holds_requests_back_and_refuses_none() {
+    async fn paused_gate_delays_requests_and_refuses_none() {
         let gate = Arc::new(MountGate::default());
         let inside = gate.enter().await.unwrap();
         let pausing = tokio::spawn({
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_waits_for_a_closing_gate_stays_outside() {
+    async fn caller_waiting_for_closing_gate_stays_outside() {
         let gate = Arc::new(MountGate::default());
         drop(gate.enter_or_outwait().await.unwrap());
         let closed = gate.close().await;

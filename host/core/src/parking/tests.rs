@@ -13,7 +13,7 @@ fn client(last: u8) -> Client {
 }
 
 #[tokio::test]
-async fn equal_requests_have_one_group_and_later_ones_another() {
+async fn equal_requests_share_group_until_answer() {
     let parking = ParkedRequests::default();
     let (mut one, made) = parking.join("a", "m");
     let group = made.unwrap();
@@ -25,7 +25,7 @@ async fn equal_requests_have_one_group_and_later_ones_another() {
 }
 
 #[tokio::test]
-async fn a_group_ends_with_its_last_request_or_when_it_is_released() {
+async fn group_ends_on_last_departure_or_release() {
     let parking = ParkedRequests::default();
     let (seat, made) = parking.join("a", "m");
     drop(seat);
@@ -58,7 +58,7 @@ fn take_all(
 }
 
 #[test]
-fn a_client_has_its_places_and_gives_them_back() {
+fn parked_places_per_client_are_limited_and_returned() {
     let parking = ParkedRequests::default();
     let (taken, refused) = take_all(&parking, std::iter::repeat(claim(1, true, 100)));
     assert_eq!(taken.len(), MAX_PARKED_PER_CLIENT);

@@ -210,7 +210,7 @@ fn authorities_that_are_none_issue_nothing() {
 }
 
 #[test]
-fn a_certificate_neither_outlives_its_authority_nor_ends_before_it_begins() {
+fn certificate_outside_authority_lifetime_or_reversed_is_refused() {
     let made = authority("ec", 256);
     for (not_before, not_after, why) in [
         (NOW, NOW + TEN_YEARS, "outlive"),

@@ -63,7 +63,7 @@ fn refusal(algorithm: &str, key: &str) -> String {
 }
 
 #[test]
-fn the_examples_of_the_standards_verify_and_no_change_of_them_does() {
+fn standard_examples_verify_and_altered_examples_fail() {
     for (algorithm, of) in [
         ("RS256", "RFC 7515 A.2"),
         ("ES256", "RFC 7515 A.3"),
@@ -93,7 +93,7 @@ fn the_examples_of_the_standards_verify_and_no_change_of_them_does() {
 }
 
 #[test]
-fn private_keys_of_the_standards_sign_as_they_say() {
+fn standard_private_keys_produce_standard_signatures() {
     let (key, token) = example("RFC 8037 A.4");
     let (message, expected) = parts(&token);
     let key = PrivateKey::read(&key).unwrap();
@@ -122,7 +122,7 @@ fn elliptic_signatures_of_impossible_numbers_are_none() {
 }
 
 #[test]
-fn the_salt_of_a_pss_signature_is_as_long_as_its_digest() {
+fn pss_salt_length_equals_digest_length() {
     let made = KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap();
     let sections = pem::read("it", &made.private_key).unwrap();
     let pair = RsaKeyPair::from_pkcs8(&sections[0].bytes).unwrap();
@@ -155,7 +155,7 @@ fn algorithms_that_prove_nothing_are_refused() {
 }
 
 #[test]
-fn a_key_serves_the_algorithms_of_its_kind_and_the_one_that_it_names() {
+fn key_serves_only_algorithms_of_kind_and_name() {
     let p256 = public_of(&p256());
     for (algorithm, key) in
         [("RS256", &p256), ("ES384", &p256), ("EdDSA", &p256), ("ES512", &public_of(&ed25519()))]
@@ -197,7 +197,7 @@ fn rsa_of(bits: usize, exponent: &[u8]) -> String {
 }
 
 #[test]
-fn rsa_keys_that_are_short_long_or_slow_are_refused_before_they_are_used() {
+fn rsa_keys_out_of_bounds_are_refused_early() {
     for bits in [0_usize, 8, 512, 1_024, 2_047, 8_193, 16_384, 65_536] {
         let bits = bits.max(1);
         let why = refusal("RS256", &rsa_of(bits, &[1, 0, 1]));
@@ -214,7 +214,7 @@ fn rsa_keys_that_are_short_long_or_slow_are_refused_before_they_are_used() {
 }
 
 #[test]
-fn points_that_are_not_on_their_curve_are_no_keys() {
+fn points_off_curve_are_no_keys() {
     let p256 = public_of(&p256());
     for (from, to) in [
         ("f83OJ3D2", "f83OJ3D3"),
@@ -238,7 +238,7 @@ fn points_that_are_not_on_their_curve_are_no_keys() {
 }
 
 #[test]
-fn parts_of_a_private_key_that_do_not_belong_together_are_refused() {
+fn mismatched_private_key_parts_are_refused() {
     let other = PrivateKey::read(&made("ec", "pkcs8")).unwrap().public().unwrap();
     let x = URL_SAFE_NO_PAD.encode(&other.as_bytes()[1..33]);
     let y = URL_SAFE_NO_PAD.encode(&other.as_bytes()[33..]);

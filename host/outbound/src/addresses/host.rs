@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_below_a_domain_are_neither_the_domain_nor_one_that_only_ends_like_it() {
+    fn subdomain_pattern_excludes_domain_and_lookalike_suffix() {
         let below = pattern("*.Example.com");
         for (host, covered) in [
             ("b.example.com", true),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_of_addresses_that_are_written_out() {
+    fn address_range_covers_only_literal_addresses() {
         let range = pattern("10.1.2.3/16");
         assert_eq!(range.to_string(), "10.1.0.0/16");
         assert!(range.covers(&ServerHost::parse("10.1.255.1").unwrap()));

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_one_header_and_never_one_of_the_hosts_own() {
+    fn invalid_or_host_reserved_headers_are_refused() {
         let many = [("x", "1"); 65];
         let large = "x".repeat(40_000);
         for (headers, says) in [
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_methods_are_unsafe_and_only_a_post_can_be_marked_safe() {
+    fn unknown_methods_are_unsafe_and_only_post_markable() {
         for (method, promised, safe) in [
             ("GET", false, Some(true)),
             ("HEAD", true, Some(true)),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_known_as_such_and_the_words_around_them_are_not() {
+    fn credentials_are_secrets_and_surrounding_words_are_not() {
         let given = [
             ("Authorization", "Bearer tok-en"),
             ("x-api-key", "k-1"),

@@ -230,7 +230,7 @@ async fn malformed_answers_have_distinct_faults() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_ended_by_its_size_its_time_or_the_calls_bytes() {
+async fn endless_answer_ends_by_size_time_or_bytes() {
     let closed = b"HTTP/1.1 200 OK\r\n\r\n";
     let flood = b"0123456789abcdef".repeat(4_096).leak();
     let url = endless(closed, flood, Duration::ZERO).await;
@@ -328,8 +328,7 @@ async fn secured_with(port: u16, tls: Option<HttpTls>) -> Result<u16, HttpFault>
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_only_with_a_certificate_for_its_name_from_an_authority_that_was_given()
-{
+async fn server_certificate_must_match_name_and_given_authority() {
     let port = tls_server(SERVER, false).await;
     assert_eq!(secured_with(port, Some(trusting(AUTHORITY))).await, Ok(200));
     let both = format!("{OTHER_AUTHORITY}{AUTHORITY}");
@@ -401,7 +400,7 @@ async fn outdated_tls_is_refused() {
 }
 
 #[test]
-fn settings_that_secure_nothing_are_refused_and_no_key_is_quoted() {
+fn ineffective_tls_settings_are_refused_without_quoting_key() {
     let (origin, _) = parse_url("https://localhost/").unwrap();
     let (plain, _) = parse_url("http://localhost/").unwrap();
     let half = HttpTls { client_key: Some(CLIENT_KEY.to_owned()), ..trusting(AUTHORITY) };
@@ -460,7 +459,7 @@ fn proxy_at(port: u16) -> Arc<HttpProxy> {
 }
 
 #[tokio::test]
-async fn a_proxy_is_asked_for_the_name_and_shown_the_credentials_that_no_server_behind_it_sees() {
+async fn proxy_sees_name_and_credentials_hidden_from_server() {
     let authority = CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap();
     let (proxy, asked) = proxy_to(tls_server(ELSEWHERE, false).await).await;
     let url = "https://elsewhere.example/path?secret";
@@ -535,7 +534,7 @@ async fn failing_proxies_have_distinct_faults_and_time_out() {
 }
 
 #[tokio::test]
-async fn a_forbidden_target_is_not_requested_from_a_proxy() {
+async fn forbidden_target_is_not_requested_from_proxy() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     let port = server(move |_| {
@@ -592,7 +591,7 @@ fn kept_by(port: u16, kept: &Arc<ConnectionPool>, mount: &'static str) -> Trial 
 }
 
 #[tokio::test]
-async fn a_request_without_changes_uses_a_kept_connection_and_a_change_its_own() {
+async fn safe_request_reuses_connection_and_change_opens_own() {
     let (port, kept) = (counting(9).await, Arc::default());
     assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
     assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
@@ -606,7 +605,7 @@ async fn a_request_without_changes_uses_a_kept_connection_and_a_change_its_own()
 }
 
 #[tokio::test]
-async fn a_connection_that_its_server_closed_is_replaced_unseen() {
+async fn connection_closed_by_server_is_replaced_transparently() {
     let (port, kept) = (counting(1).await, Arc::default());
     for expected in ["0", "1", "2"] {
         assert_eq!(number(kept_by(port, &kept, "m")).await, expected);
@@ -614,7 +613,7 @@ async fn a_connection_that_its_server_closed_is_replaced_unseen() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_is_held_against_the_grants_of_each_request() {
+async fn kept_connection_checks_grants_of_each_request() {
     let (port, kept) = (counting(9).await, Arc::default());
     assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
     let mut narrowed = kept_by(port, &kept, "m");
@@ -624,7 +623,7 @@ async fn a_kept_connection_is_held_against_the_grants_of_each_request() {
 }
 
 #[tokio::test]
-async fn each_request_pays_for_its_own_bytes_on_a_kept_connection() {
+async fn requests_on_kept_connection_count_bytes_separately() {
     let (port, kept) = (counting(9).await, Arc::default());
     for _ in 0..3 {
         let trial = Trial { most_bytes: 400, ..kept_by(port, &kept, "m") };
@@ -650,7 +649,7 @@ async fn a_connection_with_other_security_is_not_shared() {
 }
 
 #[tokio::test]
-async fn a_mount_keeps_so_many_connections_and_no_more() {
+async fn idle_connections_of_mount_are_bounded() {
     let (port, kept) = (counting(9).await, Arc::default());
     let asking: Vec<_> = (0..20).map(|_| tokio::spawn(number(kept_by(port, &kept, "m")))).collect();
     for asked in asking {
@@ -660,7 +659,7 @@ async fn a_mount_keeps_so_many_connections_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nothing_uses_is_closed_by_itself() {
+async fn unused_connection_closes_after_idle_time() {
     let (port, kept) =
         (counting(9).await, Arc::new(ConnectionPool::for_time(Duration::from_millis(50))));
     for expected in ["0", "1"] {

@@ -113,7 +113,7 @@ fn part(tag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_answer_counts_although_its_server_closes_behind_it() {
+async fn answer_before_server_close_counts() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -136,7 +136,7 @@ async fn an_answer_counts_although_its_server_closes_behind_it() {
 }
 
 #[tokio::test]
-async fn a_malformed_answer_to_a_login_ends_the_session() {
+async fn malformed_login_answer_ends_session() {
     let mut nested = Vec::new();
     for _ in 0..10_000 {
         nested = part(0x30, &nested);
@@ -183,7 +183,7 @@ async fn a_malformed_answer_to_a_login_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_or_says_half_of_it_is_given_up_in_time() {
+async fn hanging_server_or_half_answer_times_out() {
     for answer in [&b""[..], &BOUND[..7]] {
         let address = serve(vec![answer.to_vec()]).await;
         let began = Instant::now();
@@ -193,7 +193,7 @@ async fn a_server_that_hangs_or_says_half_of_it_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn another_server_is_asked_only_where_no_session_came_about() {
+async fn next_server_is_tried_only_without_session() {
     let good = serve(vec![BOUND.to_vec()]).await;
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert_eq!(code(open(&target(&[gone, good])).await), "ok");
@@ -226,7 +226,7 @@ async fn refused_bind_passes_on_server_code_only() {
 }
 
 #[tokio::test]
-async fn a_login_without_a_password_is_refused_before_anything_is_dialled() {
+async fn login_without_password_is_refused_before_dialling() {
     let address = serve(vec![BOUND.to_vec()]).await;
     let empty = DirectoryTarget { password: String::new(), ..target(&[address]) };
     assert_eq!(code(login(&empty)), "invalid-request");
@@ -238,7 +238,7 @@ async fn a_login_without_a_password_is_refused_before_anything_is_dialled() {
 }
 
 #[tokio::test]
-async fn consent_to_starttls_is_taken_alone_and_nothing_goes_on_in_clear() {
+async fn starttls_accepts_lone_consent_and_no_clear_text() {
     let consent = b"\x30\x0c\x02\x01\x01\x78\x07\x0a\x01\x00\x04\x00\x04\x00";
     let injected = [&consent[..], BOUND].concat();
     for (what, answers) in [
@@ -307,7 +307,7 @@ async fn ldap_change_without_answer_has_unknown_outcome() {
 }
 
 #[tokio::test]
-async fn an_idle_session_is_lent_to_the_same_login_and_to_no_other() {
+async fn idle_session_is_lent_to_same_login_only() {
     let address = serve(vec![BOUND.to_vec()]).await;
     let own = target(&[address]);
     let pools = LdapPools::default();
@@ -340,7 +340,7 @@ async fn an_idle_session_is_lent_to_the_same_login_and_to_no_other() {
 }
 
 #[test]
-fn a_value_stays_a_value_and_a_name_a_name() {
+fn filter_values_are_escaped_and_attribute_names_checked() {
     let text = |attribute: &str, value: &[u8]| {
         prepare(query(vec![vec![condition(attribute, value)]])).map(|prepared| prepared.filter)
     };

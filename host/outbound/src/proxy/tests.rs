@@ -7,7 +7,7 @@ fn origin(text: &str) -> Origin {
 }
 
 #[test]
-fn a_proxy_is_a_host_and_a_port_and_shows_neither_user_nor_password() {
+fn proxy_is_host_and_port_without_shown_credentials() {
     for (text, place) in [
         ("http://Proxy.Example:3128", "http://proxy.example:3128"),
         ("http://proxy.example/", "http://proxy.example:80"),
@@ -42,7 +42,7 @@ fn a_proxy_is_a_host_and_a_port_and_shows_neither_user_nor_password() {
 }
 
 #[test]
-fn no_proxy_names_domains_ranges_and_ports_and_this_machine_is_always_exempt() {
+fn no_proxy_exempts_domains_ranges_ports_and_loopback() {
     let bypasses = [
         "corp.example",
         ".inside.example",

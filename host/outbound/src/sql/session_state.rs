@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_statement_is_taken_for_one_that_changes_its_session() {
+    fn unknown_statement_is_assumed_to_change_session() {
         for text in [
             "SET ROLE app",
             "set session authorization app",

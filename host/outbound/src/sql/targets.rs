@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_or_long_targets_are_refused_with_maximum() {
+    fn excess_or_long_targets_are_refused_with_maximum() {
         assert_eq!(check_targets("c", &targets(limits::TARGETS, 64)), Ok(()));
         for (count, bytes) in [(limits::TARGETS + 1, 1), (1, 6 << 20), (limits::TARGETS, 65)] {
             let refused = check_targets("c", &targets(count, bytes)).unwrap_err();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_mount_is_bounded_and_separate_and_ends_with_the_mount() {
+    fn known_targets_are_bounded_and_forgotten_per_mount() {
         let known = KnownTargets::default();
         let one: ConnectionTargets = targets(1, 64).into();
         known.remember("other", settings(0), &one);

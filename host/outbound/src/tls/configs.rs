@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_authorities_are_trusted_besides_the_public_ones_and_given_ones_alone() {
+    fn operator_authorities_extend_public_and_given_replace_both() {
         let public = authorities(&TrustSettings::default(), &[]).unwrap().count();
         assert!(public > 100);
         let operators = [der(OTHER_AUTHORITY)];
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_once_unless_they_hold_a_key_and_differ_in_all_that_they_say() {
+    fn tls_configs_without_key_are_cached_by_settings() {
         let configs = TlsConfigs::new(&[]);
         let usual = TrustSettings::default;
         let only = |version| VersionRange::new(version, version).unwrap();

@@ -53,7 +53,7 @@ fn fill(all: &Arc<InstanceSlots>) -> Vec<SlotPermit> {
 }
 
 #[test]
-fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
+fn thousand_waiting_calls_do_not_delay_other_mount() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
@@ -67,7 +67,7 @@ fn of_two_mounts_one_with_a_thousand_waiting_calls_the_other_is_served_next() {
 }
 
 #[test]
-fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
+fn mount_requests_stay_within_share_and_others_pass() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
     let most = MountLimits::default().concurrency;
@@ -92,7 +92,7 @@ fn the_requests_of_a_mount_hold_no_more_than_its_share_and_others_pass_it() {
 }
 
 #[test]
-fn a_share_of_one_place_serves_a_call_that_needs_two() {
+fn share_of_one_slot_serves_call_needing_two() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let narrow =
         Compartment::new("narrow", MountLimits { concurrency: 1, ..MountLimits::default() });
@@ -103,7 +103,7 @@ fn a_share_of_one_place_serves_a_call_that_needs_two() {
 }
 
 #[test]
-fn due_work_runs_while_requests_hold_all_that_they_may() {
+fn due_work_runs_while_request_slots_are_full() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let _held = fill(&all);
     let mount = mount("mount");
@@ -117,7 +117,7 @@ fn due_work_runs_while_requests_hold_all_that_they_may() {
 }
 
 #[test]
-fn two_places_at_once_are_not_starved_by_single_ones() {
+fn double_slot_call_is_not_starved_by_singles() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let (nested, plain) = (mount("nested"), mount("plain"));
@@ -148,7 +148,7 @@ fn a_cancelled_waiter_gives_back_its_slot() {
 }
 
 #[test]
-fn a_mount_waits_with_so_many_calls_and_no_more() {
+fn waiting_calls_of_mount_are_bounded() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let _held = fill(&all);
     let (crowded, other) = (mount("crowded"), mount("other"));
@@ -161,7 +161,7 @@ fn a_mount_waits_with_so_many_calls_and_no_more() {
 }
 
 #[test]
-fn of_two_clients_of_a_mount_one_with_a_full_queue_the_other_is_served_next() {
+fn full_queue_of_client_leaves_other_served_next() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let mut held = fill(&all);
     let mount = mount("mount");

@@ -42,7 +42,7 @@ fn caches_are_separate_by_mount_and_component_version() {
 }
 
 #[test]
-fn the_least_recently_used_entry_is_evicted_and_a_too_large_entry_evicts_nothing() {
+fn least_recent_entry_is_evicted_except_for_oversize() {
     let (cache, room) = (ValueCache::default(), 3 * weight("a", b"1234"));
     for key in ["a", "b", "c"] {
         cache.put(key, b"1234".to_vec().into(), long(), room);
@@ -71,7 +71,7 @@ fn the_least_recently_used_entry_is_evicted_and_a_too_large_entry_evicts_nothing
 }
 
 #[test]
-fn the_caches_of_all_mounts_have_a_bound_and_the_largest_gives_way() {
+fn all_caches_share_bound_and_largest_gives_way() {
     let caches = CacheRegistry::default();
     let small = caches.of("small", "v1");
     small.put("k", b"1".to_vec().into(), long(), ROOM);
@@ -125,7 +125,7 @@ async fn concurrent_lookups_share_value_of_one_leader() {
 }
 
 #[tokio::test]
-async fn when_the_leader_fails_the_next_one_leads_and_when_it_dawdles_too() {
+async fn next_waiter_leads_after_leader_failure_or_delay() {
     let cache = Arc::new(ValueCache::default());
     let first = lead(cache.get_or_lead("k", long()).await);
     let (next, ()) = tokio::join!(cache.get_or_lead("k", long()), async { drop(first) });

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 #[test]
-fn a_refusal_reaches_the_author_and_no_code_follows_it() {
+fn compile_refusal_reaches_author_without_code() {
     let mut answered = Vec::new();
     run_worker(31, &b"no component"[..], &mut answered).unwrap();
     let (limit, answered) = split_limit(&answered);
@@ -34,7 +34,7 @@ fn an_answer_that_is_not_whole_is_none() {
 }
 
 #[tokio::test]
-async fn a_compiler_that_gets_no_processor_is_not_a_fault_of_the_component() {
+async fn compiler_without_processor_time_blames_no_component() {
     let failed = read_within(Duration::ZERO, 4, pending()).await.err().unwrap();
     assert_eq!(failed.kind, FailureKind::Unavailable, "{failed:?}");
     assert!(failed.message.contains("try again"), "{failed:?}");
@@ -42,7 +42,7 @@ async fn a_compiler_that_gets_no_processor_is_not_a_fault_of_the_component() {
 }
 
 #[tokio::test]
-async fn a_program_that_answers_nothing_is_not_a_compiler() {
+async fn program_without_answer_is_no_compiler() {
     let failed = Compiler::new("/bin/false".into()).compile(Arc::default()).await.err().unwrap();
     assert_eq!(failed.kind, FailureKind::Internal, "{failed:?}");
     assert!(failed.message.contains("without an answer"), "{failed:?}");
@@ -98,7 +98,7 @@ async fn compilation_over_processor_time_is_refused_with_limit() {
 }
 
 #[tokio::test]
-async fn only_a_limit_of_the_component_asks_for_less() {
+async fn only_component_limit_asks_for_smaller_component() {
     let killed = failure_of("killed", "kill -9 $$").await;
     assert_eq!((killed.kind, killed.retry_after.is_some()), (FailureKind::Unavailable, true));
     let crashed = failure_of("crashed", "kill -SEGV $$").await;
@@ -135,7 +135,7 @@ async fn small_component_does_not_wait_for_large() {
 }
 
 #[tokio::test]
-async fn a_repeated_upload_gets_the_result_of_the_continued_compilation() {
+async fn repeated_upload_gets_result_of_continued_compilation() {
     let answer = r#"{"compiled":{"world":"secrets-engine","bytes":4}}"#;
     let lines = format!(
         "echo x >> DIRECTORY/starts; {LIMIT_LINE}; cat > /dev/null; read go < DIRECTORY/go; \

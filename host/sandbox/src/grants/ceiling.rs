@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_below_a_ceiling_that_is_for_all_its_targets() {
+    fn line_is_below_ceiling_covering_all_its_targets() {
         for (most, line, is_below) in [
             ("sql", "sql:postgres://db:5432", true),
             ("sql:postgres://db", "sql:postgres://db:5432", true),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_a_database_plugin_are_bounded_by_its_own_ceiling() {
+    fn database_plugin_ceiling_bounds_its_connections() {
         for line in ["sql:postgres://db", "address:10.0.0.0/8"] {
             assert_eq!(check(&ceiling("database:x"), &line.parse().unwrap()), Ok(()));
             assert!(check(&ceiling("crypto:sign"), &line.parse().unwrap()).is_err());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_asks_for_any_target_gets_less_from_a_ceiling_that_names_some() {
+    fn any_target_request_exceeds_ceiling_with_named_targets() {
         assert!(allows(&ceiling("sql"), &"sql".parse().unwrap()));
         assert!(!allows(&ceiling("sql:postgres://db"), &"sql".parse().unwrap()));
         assert!(!allows(&[], &"sql".parse().unwrap()));

@@ -44,7 +44,7 @@ fn dials(grants: &Grants, host: &str) -> Result<AllowedAddresses, String> {
 }
 
 #[test]
-fn an_allowed_act_is_requested_and_below_the_ceiling_and_granted() {
+fn allowed_act_needs_request_ceiling_and_grant() {
     for layers in 0..8 {
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
@@ -73,7 +73,7 @@ fn an_allowed_act_is_requested_and_below_the_ceiling_and_granted() {
 }
 
 #[test]
-fn a_database_plugins_target_is_requested_below_its_ceiling_and_granted_to_the_mount() {
+fn database_plugin_target_needs_request_ceiling_and_grant() {
     for layers in 0..8 {
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
@@ -117,7 +117,7 @@ fn private_address_needs_mount_grant_and_ceiling() {
 }
 
 #[test]
-fn a_third_partys_mount_reaches_nothing_until_it_is_granted_line_by_line() {
+fn third_party_mount_reaches_only_granted_lines() {
     let none = mount(Publisher::Uploaded, None).check_act(&Act::Database("postgresql"));
     assert!(
         none.unwrap_err()
@@ -227,7 +227,7 @@ fn http_grant_covers_exact_origin_or_subdomains() {
 }
 
 #[test]
-fn an_official_has_the_origins_that_it_asks_for_by_name_or_any_until_its_mount_is_narrowed() {
+fn official_mount_has_requested_origins_until_narrowed() {
     let login = origin("https://login.example.com");
     let asked = ["http:https://*.example.com"];
     assert!(asking(Publisher::Official, &asked, None).check_act(&Act::Http(&login)).is_ok());
@@ -250,7 +250,7 @@ fn reach_of(grants: &Grants, url: &str) -> AllowedAddresses {
 }
 
 #[test]
-fn an_official_reaches_any_address_by_an_ask_without_a_target_but_for_the_clouds_metadata() {
+fn untargeted_official_ask_reaches_all_addresses_except_metadata() {
     let mut made = vec![
         asking(Publisher::Official, &["http"], None),
         asking(Publisher::Official, &["http"], Some(&["http:*"])),
@@ -302,7 +302,7 @@ fn host_names_resolve_within_granted_address_ranges_only() {
 }
 
 #[test]
-fn only_the_purpose_of_a_component_needs_no_grant() {
+fn only_purpose_of_component_needs_no_grant() {
     let (engine, plugin) = (mount(Publisher::Uploaded, None), nested(Publisher::Uploaded, None));
     let none = Grants::none("being described");
     let login = origin("https://login.example.com");
@@ -340,7 +340,7 @@ fn only_the_purpose_of_a_component_needs_no_grant() {
 }
 
 #[test]
-fn an_auth_method_is_granted_by_its_own_command() {
+fn auth_method_is_granted_by_own_command() {
     let line = &lines(&["database:orders"])[0];
     let commands = ["auth/pods/", "pods/"].map(|mount| refusal::command(mount, line));
     assert_eq!(commands[0], "bulkhead auth tune --grant 'database:orders' pods/");

@@ -104,7 +104,7 @@ async fn a_start_that_loops_ends_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_table_bomb_ends_at_the_size_of_a_table() {
+async fn table_bomb_ends_at_table_size_limit() {
     let stage = Stage::new("table").await;
     // loop, ref.null func, i32.const 1000, table.grow 0, i32.const -1, i32.ne, br_if 0, end
     let grow =
@@ -122,7 +122,7 @@ async fn a_table_bomb_ends_at_the_size_of_a_table() {
 }
 
 #[tokio::test]
-async fn an_import_that_cannot_refuse_stops_a_component_that_is_being_described() {
+async fn infallible_import_stops_component_during_describe() {
     let stage = Stage::new("impure").await;
     let name = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     // Imports the instance with `now: func() -> u64`, and lowers its function to a core function.

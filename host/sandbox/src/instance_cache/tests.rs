@@ -262,7 +262,7 @@ fn bounded(stage: &Stage, bounds: ReuseBounds) -> InstanceReuse {
 }
 
 #[tokio::test]
-async fn nothing_in_memory_survives_a_call_unless_the_mount_asked_for_it() {
+async fn memory_survives_call_only_if_mount_asks() {
     let stage = Stage::new("fresh").await;
     for _ in 0..3 {
         assert_eq!(stage.tally(&InstanceReuse::Fresh).await, 1);
@@ -277,7 +277,7 @@ async fn nothing_in_memory_survives_a_call_unless_the_mount_asked_for_it() {
 }
 
 #[tokio::test]
-async fn an_instance_serves_so_many_calls_and_no_more() {
+async fn calls_per_instance_are_bounded() {
     let stage = Stage::new("calls").await;
     let reuse = bounded(&stage, ReuseBounds { calls: 3, ..ReuseBounds::default() });
     let mut counted = Vec::new();
@@ -289,7 +289,7 @@ async fn an_instance_serves_so_many_calls_and_no_more() {
 }
 
 #[tokio::test]
-async fn an_instance_that_is_too_old_serves_no_call_and_is_dropped_without_being_asked_for() {
+async fn expired_instance_serves_no_call_and_is_dropped() {
     let stage = Stage::new("age").await;
     let reuse = bounded(&stage, ReuseBounds { age: Duration::ZERO, ..ReuseBounds::default() });
     for _ in 0..3 {
@@ -328,7 +328,7 @@ fn empty(stage: &Stage) -> LiveInstance {
 }
 
 #[tokio::test]
-async fn only_a_call_that_answered_leaves_its_instance_to_others() {
+async fn only_answered_call_leaves_instance_reusable() {
     let stage = Stage::new("failed").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     let refused = stage.read(&reuse, "say/no").await.unwrap_err();
@@ -364,7 +364,7 @@ async fn only_a_call_that_answered_leaves_its_instance_to_others() {
 }
 
 #[tokio::test]
-async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_after_its_answer() {
+async fn grown_starved_or_handle_holding_instance_is_dropped() {
     let stage = Stage::new("grown").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     for (path, got, kept) in
@@ -379,7 +379,7 @@ async fn an_instance_that_grew_was_refused_memory_or_holds_a_handle_is_dropped_a
 }
 
 #[tokio::test]
-async fn memory_is_counted_over_all_calls_of_an_instance() {
+async fn memory_counts_over_all_calls_of_instance() {
     let stage = Stage::new("counted").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     let narrow = |bytes| CallScope {
@@ -398,7 +398,7 @@ async fn memory_is_counted_over_all_calls_of_an_instance() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_half_way_takes_its_instance_along() {
+async fn dropped_call_drops_its_instance() {
     let stage = Stage::new("cancelled").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     stage.tally(&reuse).await;
@@ -410,7 +410,7 @@ async fn a_call_that_is_dropped_half_way_takes_its_instance_along() {
 }
 
 #[tokio::test]
-async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
+async fn instance_serves_only_own_mount_and_component() {
     let stage = Stage::new("others").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     stage.tally(&reuse).await;
@@ -429,7 +429,7 @@ async fn an_instance_serves_its_own_mount_and_component_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_secret_of_one_call_is_none_of_the_next() {
+async fn secret_of_call_is_unknown_to_next_call() {
     let stage = Stage::new("secrets").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     let told = stage.read(&reuse, "tell").await.unwrap_err();
@@ -444,7 +444,7 @@ async fn a_secret_of_one_call_is_none_of_the_next() {
 }
 
 #[tokio::test]
-async fn each_call_of_an_instance_has_its_own_deadline() {
+async fn each_call_of_instance_has_own_deadline() {
     let stage = Stage::new("deadline").await;
     let reuse = bounded(&stage, ReuseBounds::default());
     let first = stage.scope(&reuse, Duration::from_millis(100));
@@ -460,7 +460,7 @@ async fn each_call_of_an_instance_has_its_own_deadline() {
 }
 
 #[tokio::test]
-async fn idle_instances_end_with_their_mount_and_with_the_seal() {
+async fn idle_instances_end_with_mount_and_seal() {
     let stage = Stage::new("ends").await;
     let all = limits::INSTANCES as usize;
     let reuse = bounded(&stage, ReuseBounds::default());
@@ -485,7 +485,7 @@ async fn idle_instances_end_with_their_mount_and_with_the_seal() {
 }
 
 #[tokio::test]
-async fn idle_instances_give_way_to_calls_of_other_mounts_when_the_pool_is_full() {
+async fn idle_instances_yield_to_other_mounts_when_full() {
     let stage = Stage::new("full").await;
     let (many, one) =
         (bounded(&stage, ReuseBounds::default()), bounded(&stage, ReuseBounds::default()));

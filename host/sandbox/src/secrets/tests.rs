@@ -117,7 +117,7 @@ fn text_that_shares_less_than_twelve_characters_stays() {
 }
 
 #[test]
-fn a_short_secret_is_hidden_as_a_word_of_its_own_unless_it_is_an_ordinary_one() {
+fn short_secret_is_hidden_as_separate_unusual_word() {
     let set = set(&["hunter2", "postgres", "abc", "x-7"]);
     assert_eq!(
         set.scrub("password \"Hunter2\" of hunter22", TEXT),
@@ -168,7 +168,7 @@ fn a_full_set_hides_everything() {
 }
 
 #[test]
-fn one_secret_fills_no_set_however_often_it_is_added() {
+fn repeated_secret_does_not_fill_secret_set() {
     let (set, long) = (SecretSet::default(), "0123456789abcdef".repeat(4_096));
     for _ in 0..10 {
         set.add(&long);
@@ -180,14 +180,14 @@ fn one_secret_fills_no_set_however_often_it_is_added() {
 }
 
 #[test]
-fn a_name_may_be_a_short_secret_and_holds_no_long_piece_of_one() {
+fn names_allow_short_secrets_and_refuse_long_pieces() {
     let set = set(&["vault-db1", "Reader-4711-Horse-Battery"]);
     assert!(!set.reveals_secret("config/vault-db1") && !set.reveals_secret("role/reader"));
     assert!(set.reveals_secret("role/x-4711-hORSE-bat"));
 }
 
 #[test]
-fn text_is_cut_at_character_and_cut_secret_is_redacted() {
+fn cut_text_keeps_characters_whole_and_secrets_redacted() {
     assert_eq!(set(&[]).scrub("aé", 2), "a");
     let set = set(&["Reader-4711-Horse-Battery"]);
     assert_eq!(set.scrub("for reader-4711-horse-battery", 12), "for [secret]");
@@ -195,7 +195,7 @@ fn text_is_cut_at_character_and_cut_secret_is_redacted() {
 }
 
 #[test]
-fn the_callers_words_stay_in_answers_and_not_in_logs() {
+fn caller_words_stay_in_answers_and_not_logs() {
     let token = [r#"{"alg":"RS256-Horse"}"#, r#"{"aud":["x-4711-Horse-Battery"]}"#, "sig"]
         .map(|part| URL_SAFE_NO_PAD.encode(part))
         .join(".");
@@ -212,7 +212,7 @@ fn the_callers_words_stay_in_answers_and_not_in_logs() {
 }
 
 #[test]
-fn fields_that_the_caller_marked_secret_are_not_repeated() {
+fn secret_fields_of_caller_are_not_repeated() {
     let password = "Reader-4711-Horse";
     let url = format!("postgres://root:{password}@db/app");
     let fields = json!({"password": password, "url": url, "username": "reader"});
@@ -228,7 +228,7 @@ fn fields_that_the_caller_marked_secret_are_not_repeated() {
 /// Property: a message that consists of the caller's words and of ordinary words stays unchanged,
 /// regardless of the secret.
 #[test]
-fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
+fn answer_in_caller_words_is_independent_of_secrets() {
     const FORMS: [&str; 6] = [
         "role {a} not found",
         "{a}/{b}",
@@ -275,7 +275,7 @@ fn an_answer_in_the_callers_words_does_not_depend_on_a_secret() {
 /// Property: in any context, no piece of 12 characters of a secret is left, except the caller's own
 /// words.
 #[test]
-fn of_an_echoed_secret_no_long_piece_is_left() {
+fn echoed_secret_leaves_no_long_piece() {
     let mut dice = Dice(0xec40);
     for _ in 0..2_000 {
         let length = dice.below(60) + RUN_LENGTH;

@@ -40,7 +40,7 @@ fn component_world_follows_from_exports() {
 }
 
 #[test]
-fn a_file_that_is_not_a_component_is_refused_with_its_kind() {
+fn non_component_file_is_refused_with_kind() {
     assert!(why(b"").contains("empty"));
     assert!(why(b"#!/bin/sh").contains("not WebAssembly"));
     assert!(why(b"\0asm").contains("incomplete or damaged"));
@@ -77,7 +77,7 @@ fn imports_that_are_not_served_are_all_listed() {
 }
 
 #[test]
-fn a_component_of_a_later_major_version_is_refused_in_one_sentence() {
+fn later_major_version_is_refused_in_one_sentence() {
     for (imported, exported) in [
         ("bulkhead:plugin/storage@2.0.0", "bulkhead:plugin/engine@2.0.0"),
         ("bulkhead:plugin/storage@1.0.0", "bulkhead:plugin/auth@2.1.0"),
@@ -126,7 +126,7 @@ fn an_auth_method_cannot_import_the_lease_book() {
 }
 
 #[test]
-fn a_component_with_any_changed_byte_is_read_or_refused() {
+fn component_with_changed_bytes_is_read_or_refused() {
     let table = module(&[section(4, &[1, 0x70, 0, 1]), section(5, &[1, 0, 1])]);
     let whole = component(&[table, imports(&["wasi:cli/stdout@0.2.3"]), exports(&[ENGINE])]);
     assert_eq!(check(&whole), Ok(World::SecretsEngine));

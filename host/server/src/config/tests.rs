@@ -46,7 +46,7 @@ fn refuse_all(cases: &[(&str, usize, &[&str])]) {
 }
 
 #[test]
-fn a_file_that_says_only_where_the_data_are_has_the_defaults() {
+fn file_with_only_storage_has_defaults() {
     let config = read(STORAGE);
     assert_eq!(config.data, PathBuf::from("/data"));
     assert_eq!(config.listener, ListenerConfig::at("127.0.0.1:8200"));
@@ -164,14 +164,14 @@ fn every_setting_is_read() {
 }
 
 #[test]
-fn windows_line_ends_and_a_byte_order_mark_are_no_content() {
+fn windows_line_ends_and_bom_are_ignored() {
     let config =
         read("\u{feff}storage \"sqlite\" {\r\n  path = \"/data\"\r\n}\r\nseal \"shamir\" {}\r\n");
     assert_eq!(config.data, PathBuf::from("/data"));
 }
 
 #[test]
-fn an_unknown_word_is_refused_with_the_nearest_known_one() {
+fn unknown_word_is_refused_with_nearest_known_word() {
     refuse_all(&[
         (
             "defualt_lease_ttl = \"1h\"",
@@ -204,7 +204,7 @@ fn an_unknown_word_is_refused_with_the_nearest_known_one() {
 }
 
 #[test]
-fn unsupported_settings_are_refused_with_the_reason_and_never_ignored() {
+fn unsupported_settings_are_refused_with_reason() {
     refuse_all(&[
         ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
         ("seal \"static\" { key_file = \"/k\" }", 2, &["static", "shamir"]),
@@ -291,7 +291,7 @@ fn missing_settings_are_reported_with_an_example() {
 }
 
 #[test]
-fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
+fn wrong_setting_form_or_value_type_is_refused() {
     refuse_all(&[
         ("listener = \"tcp\"", 2, &["listener is a block"]),
         ("api_addr { }", 2, &["api_addr takes a value"]),
@@ -337,7 +337,7 @@ fn a_word_of_the_wrong_form_or_a_value_of_the_wrong_type_is_refused() {
 }
 
 #[test]
-fn a_value_that_no_server_could_have_is_refused() {
+fn impossible_setting_value_is_refused() {
     refuse_all(&[
         ("listener \"tcp\" {\n  address = \"8200\"\n}", 3, &["\"8200\" is not HOST:PORT"]),
         ("listener \"tcp\" {\n  address = \"::1:8200\"\n}", 3, &["[::1]:8200"]),
@@ -400,7 +400,7 @@ fn stdout_audit_device_keeps_file_permissions() {
 }
 
 #[test]
-fn an_audit_device_that_no_server_could_have_is_refused() {
+fn impossible_audit_device_is_refused() {
     refuse_all(&[
         ("audit \"file\" \"main\" { path = \"discard\" }", 2, &["\"discard\" is not a file"]),
         ("audit \"file\" \"../x\" { path = \"/a\" }", 2, &["\"../x\" is not a name"]),
@@ -417,7 +417,7 @@ fn an_audit_device_that_no_server_could_have_is_refused() {
 }
 
 #[test]
-fn a_longest_life_alone_is_the_usual_life_too_where_it_is_shorter() {
+fn lone_max_ttl_is_default_ttl_if_shorter() {
     let config = read(&format!("{STORAGE}max_lease_ttl = \"24h\""));
     assert_eq!((config.default_lease_ttl, config.max_lease_ttl), (86_400, 86_400));
     let config = read(&format!("{STORAGE}max_lease_ttl = \"2000h\""));
@@ -449,7 +449,7 @@ fn a_hostile_file_is_refused_and_harms_nobody() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_the_cause() {
+fn unreadable_file_is_named_with_cause() {
     for (file, says) in
         [("/nonexistent/bulkhead.hcl", "No such file"), ("/", "directory"), ("/dev/zero", "1 MiB")]
     {
@@ -546,7 +546,7 @@ fn tls_that_no_server_could_serve_is_refused() {
 }
 
 #[test]
-fn plain_http_beyond_this_machine_has_to_be_asked_for() {
+fn plain_http_beyond_loopback_needs_explicit_setting() {
     for address in ["0.0.0.0:8200", "[::]:8200", "192.0.2.7:8200"] {
         let text = format!("listener \"tcp\" {{\n  address = \"{address}\"\n");
         refuse_all(&[(&format!("{text}}}"), 3, &[address, "tls_cert_file", "tls_disable = true"])]);
@@ -561,7 +561,7 @@ fn plain_http_beyond_this_machine_has_to_be_asked_for() {
 }
 
 #[test]
-fn a_socket_may_be_all_that_is_listened_on() {
+fn unix_socket_may_be_only_listener() {
     let config = read(&format!("{STORAGE}listener \"unix\" {{ address = \"/run/b.sock\" }}"));
     assert_eq!(config.listener.address, None);
     assert!(config.to_string().starts_with("listens on /run/b.sock (mode 0600)\nignores"));
@@ -587,7 +587,7 @@ fn a_socket_may_be_all_that_is_listened_on() {
 }
 
 #[test]
-fn surroundings_are_where_they_always_are_unless_the_file_says_otherwise() {
+fn ambient_settings_have_defaults_unless_configured() {
     let usual = read(STORAGE).ambient;
     let folder = PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount");
     assert_eq!((usual.pod_folder, usual.azure_client_id.as_str()), (folder, ""));

@@ -24,7 +24,7 @@ async fn entered(slots: &Arc<ConnectionSlots>, peer: IpAddr) -> Arc<ConnectionSl
 }
 
 #[tokio::test]
-async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place() {
+async fn longest_idle_connection_closes_for_newcomer() {
     let slots = ConnectionSlots::new(3, 3);
     let all = [
         entered(&slots, address(1)).await,
@@ -46,7 +46,7 @@ async fn the_one_that_has_been_idle_longest_goes_and_the_newcomer_gets_its_place
 }
 
 #[tokio::test]
-async fn a_busy_connection_stays_and_a_new_connection_waits() {
+async fn busy_connection_stays_and_newcomer_waits() {
     let slots = ConnectionSlots::new(1, 9);
     let slot = entered(&slots, address(1)).await;
     let busy = slot.begin_request().unwrap();
@@ -61,7 +61,7 @@ async fn a_busy_connection_stays_and_a_new_connection_waits() {
 }
 
 #[tokio::test]
-async fn a_connection_is_busy_until_the_last_of_its_requests_has_ended() {
+async fn connection_is_busy_until_last_request_ends() {
     let slots = ConnectionSlots::new(1, 9);
     let slot = entered(&slots, address(1)).await;
     let before = slot.idle_since().unwrap();
@@ -78,7 +78,7 @@ async fn a_connection_is_busy_until_the_last_of_its_requests_has_ended() {
 }
 
 #[tokio::test]
-async fn an_address_at_its_cap_loses_its_own_idle_connection_or_the_new_one_and_no_other() {
+async fn capped_address_loses_own_idle_or_new_connection() {
     let slots = ConnectionSlots::new(10, 2);
     let other = entered(&slots, address(9)).await;
     let (old, young) = (entered(&slots, HERE).await, entered(&slots, HERE).await);

@@ -7,7 +7,7 @@ fn asked(words: &[&str]) -> Result<DiagnoseAction, String> {
 }
 
 #[test]
-fn a_file_is_needed_and_the_form_is_a_table_or_json() {
+fn diagnose_needs_file_and_prints_table_or_json() {
     let request =
         |json| Ok(DiagnoseAction::Diagnose(DiagnoseRequest { file: PathBuf::from("f.hcl"), json }));
     assert_eq!(asked(&["-config=f.hcl"]), request(false));

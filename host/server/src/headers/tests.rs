@@ -48,7 +48,7 @@ fn a_request_names_its_server_once() {
 }
 
 #[test]
-fn a_request_of_http_2_names_its_server_beside_the_path_and_no_other_in_a_header() {
+fn http2_authority_and_host_name_one_server() {
     let checked = |method: &str, uri: &str, hosts: &[&str]| {
         let mut request =
             hyper::Request::builder().method(method).uri(uri).version(Version::HTTP_2);
@@ -84,7 +84,7 @@ fn empty_headers_and_other_schemes_carry_none() {
 }
 
 #[test]
-fn the_same_token_twice_is_one_and_two_tokens_are_refused() {
+fn repeated_token_counts_once_and_two_are_refused() {
     assert_eq!(
         found(&[("x-vault-token", "t"), ("authorization", "Bearer t")]).as_deref(),
         Some("t")
@@ -101,7 +101,7 @@ fn the_same_token_twice_is_one_and_two_tokens_are_refused() {
 }
 
 #[test]
-fn a_token_of_unprintable_characters_is_handed_on_to_be_refused_and_recorded() {
+fn unprintable_token_is_passed_on_for_recorded_refusal() {
     for raw in ["canary one", "canary\tone", "canaryé"] {
         assert!(token(&headers(&[("x-vault-token", raw)])).unwrap().is_some(), "{raw}");
     }
@@ -124,7 +124,7 @@ fn only_the_root_namespace_exists() {
 }
 
 #[test]
-fn a_wish_for_wrapping_is_read_or_refused_and_never_ignored() {
+fn wrapping_request_is_read_or_refused_never_ignored() {
     let asked = |ttl: &str| wrap_ttl(&headers(&[("x-vault-wrap-ttl", ttl)]));
     for (ttl, seconds) in [("60", 60), ("60s", 60), ("1h", 3_600), (" 1m30s ", 90), ("1d", 86_400)]
     {
@@ -197,7 +197,7 @@ fn a_patch_needs_its_content_type() {
 }
 
 #[test]
-fn a_body_is_a_form_only_if_it_does_not_begin_like_json() {
+fn form_body_must_not_begin_like_json() {
     let form = headers(&[("content-type", "application/x-www-form-urlencoded")]);
     assert!(is_form(&form, b"a=1"));
     assert!(!is_form(&form, b" \n{\"a\":1}"));
@@ -206,7 +206,7 @@ fn a_body_is_a_form_only_if_it_does_not_begin_like_json() {
 }
 
 #[test]
-fn a_list_of_headers_that_is_too_long_is_431() {
+fn too_long_header_list_is_431() {
     assert_eq!(check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX - 3))])), Ok(()));
     let failure = check_size(&headers(&[("x-a", &"a".repeat(LIST_MAX))])).unwrap_err();
     assert_eq!(failure.kind, FailureKind::HeadersTooLarge);

@@ -177,7 +177,7 @@ async fn serve_once(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Va
 }
 
 #[tokio::test]
-async fn a_write_arrives_with_its_fields_size_and_token() {
+async fn write_arrives_with_fields_size_and_token() {
     let mut asked = request("POST", "/v1/database/roles/r", r#"{"db_name":"d","ttl":null}"#);
     asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
     let (status, headers, body) = serve_once(asked).await;
@@ -212,7 +212,7 @@ async fn the_body_of_every_verb_is_read() {
 }
 
 #[tokio::test]
-async fn an_unreadable_request_gets_an_error_list_and_ends_the_connection() {
+async fn unreadable_request_gets_error_list_and_closes_connection() {
     for (method, path, body, status) in [
         ("POST", "/v1/a", "[1]", 400),
         ("POST", "/v1/a", "{\"a\":1,\"a\":1}", 400),
@@ -231,7 +231,7 @@ async fn an_unreadable_request_gets_an_error_list_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn an_unreadable_body_reaches_the_service_and_is_recorded() {
+async fn unreadable_body_reaches_service_and_is_recorded() {
     let form = "application/x-www-form-urlencoded";
     let many = "a&".repeat(1_001);
     let large = " ".repeat(9 * MIB);
@@ -283,7 +283,7 @@ async fn an_unreadable_body_reaches_the_service_and_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_component_arrives_as_bytes_with_the_fields_of_the_query() {
+async fn component_arrives_as_bytes_with_query_fields() {
     let fields = json!({"version": "1.0.0"});
     let (_, _, body) = serve_once(request("PUT", "/v1/a?version=1.0.0", "\0asm{")).await;
     assert_eq!((&body["raw"], &body["fields"], &body["bytes"]), (&json!(5), &fields, &json!(5)));
@@ -313,7 +313,7 @@ async fn the_query_of_any_other_write_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_of_null_is_not_a_body_for_any_sender() {
+async fn null_body_is_no_body_for_any_sender() {
     for path in ["/v1/a", "/v1/open"] {
         let (status, _, body) = serve_once(request("POST", path, "null")).await;
         assert_eq!((status, &body["fields"], &body["unread"]), (200, &json!({}), &json!(false)));
@@ -348,7 +348,7 @@ async fn a_body_of_a_stranger_is_not_parsed() {
 }
 
 #[tokio::test]
-async fn rate_limited_stranger_is_refused_before_body_is_read() {
+async fn rate_limited_stranger_is_refused_before_body_read() {
     for content in ["{}".to_owned(), " ".repeat(5 * MIB)] {
         let (status, head, body) = serve_once(request("POST", "/v1/flood", &content)).await;
         assert_eq!((status, &body["errors"][0]), (429, &json!("later")));
@@ -357,7 +357,7 @@ async fn rate_limited_stranger_is_refused_before_body_is_read() {
 }
 
 #[tokio::test]
-async fn of_a_body_for_an_open_endpoint_its_own_fields_are_read_and_few_bytes() {
+async fn open_endpoint_reads_own_fields_and_few_bytes() {
     let content = format!("{{\"key\":\"share\",\"x\":[{}0]}}", "{\"a\":0},".repeat(7_000));
     let (status, _, body) = serve_once(request("POST", "/v1/open", &content)).await;
     assert_eq!((status, &body["fields"]), (200, &json!({ "key": "share" })));
@@ -370,7 +370,7 @@ async fn of_a_body_for_an_open_endpoint_its_own_fields_are_read_and_few_bytes() 
 }
 
 #[tokio::test]
-async fn a_small_body_that_is_large_once_parsed_finds_no_room_beside_others() {
+async fn small_body_large_once_parsed_finds_no_room() {
     let (front, echo, _ended) = front();
     let content = format!("{{\"a\":[{}0]}}", "{\"a\":0},".repeat(60_000));
     let peer = here();
@@ -385,7 +385,7 @@ async fn a_small_body_that_is_large_once_parsed_finds_no_room_beside_others() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_413_declared_or_not() {
+async fn body_over_limit_is_413_declared_or_not() {
     let sent = async |frames| {
         collect_body(Frames { left: frames, silent: false }, MOST, &mut memory()).await
     };
@@ -411,20 +411,20 @@ async fn a_body_that_never_ends_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_500_that_says_nothing_and_the_next_request_is_served() {
+async fn panic_gives_bare_500_and_next_request_succeeds() {
     let (status, _, body) = serve_once(request("GET", "/v1/panic", "")).await;
     assert_eq!((status, body), (500, json!({"errors": ["internal error"]})));
     assert_eq!(serve_once(request("GET", "/v1/a", "")).await.0, 200);
 }
 
 #[tokio::test]
-async fn retry_after_is_in_whole_seconds_never_too_early() {
+async fn retry_after_is_rounded_up_to_seconds() {
     let (status, headers, _) = serve_once(request("GET", "/v1/busy", "")).await;
     assert_eq!((status, headers[RETRY_AFTER].to_str().unwrap()), (503, "2"));
 }
 
 #[tokio::test]
-async fn a_published_document_may_be_cached_for_the_stated_time() {
+async fn published_document_is_cacheable_for_stated_time() {
     let (status, headers, _) = serve_once(request("GET", "/v1/published", "")).await;
     assert_eq!((status, headers[CACHE_CONTROL].to_str().unwrap()), (200, "max-age=3600"));
 }
@@ -449,7 +449,7 @@ async fn a_client_that_goes_away_cuts_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_served() {
+async fn proxied_client_requests_are_bounded_and_others_served() {
     let (echo, proxy) = (Arc::new(Echo::default()), here());
     let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
     let config = ListenerConfig { proxies, connections_per_address: 1, ..config() };
@@ -479,7 +479,7 @@ async fn a_client_behind_a_proxy_has_so_many_requests_at_a_time_and_others_are_s
 }
 
 #[tokio::test]
-async fn a_caller_without_a_token_has_few_streams_and_one_with_a_token_or_a_proxy_more() {
+async fn caller_without_token_or_proxy_has_few_streams() {
     let (front, _echo, _ended) = front();
     let most = MAX_PUBLIC_STREAMS;
     for (token, requests, status) in
@@ -528,7 +528,7 @@ async fn plain(method: &str, path: &str, body: &str) -> (u16, Option<String>, St
 }
 
 #[tokio::test]
-async fn plain_http_goes_on_as_it_came_and_a_row_is_one_in_every_spelling() {
+async fn plain_http_passes_unchanged_and_row_spellings_match() {
     let text = |text: &str| text.to_owned();
     assert_eq!(
         plain("PURGE", "/v1/acl/a%20b/?x=%31", "body").await,
@@ -563,7 +563,7 @@ async fn large_plain_bodies_need_a_known_caller() {
 }
 
 #[tokio::test]
-async fn plain_streams_over_the_limit_need_a_known_caller() {
+async fn plain_streams_over_limit_need_known_caller() {
     let (front, ..) = front();
     for (header, requests, status) in [
         ("x-other", MAX_PUBLIC_STREAMS, 200),

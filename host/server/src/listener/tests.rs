@@ -156,7 +156,7 @@ async fn a_request_is_answered_over_a_socket() {
 }
 
 #[tokio::test]
-async fn one_that_listens_on_all_addresses_has_no_url_that_leads_here() {
+async fn listener_on_all_addresses_has_no_dialled_url() {
     for (asked, is_dialled) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let (socket, address) = bind(asked, "with -x").await.unwrap();
         let url = BoundSocket::Tcp { socket, address, tls: None }.dialled_url();
@@ -165,7 +165,7 @@ async fn one_that_listens_on_all_addresses_has_no_url_that_leads_here() {
 }
 
 #[tokio::test]
-async fn the_client_is_the_peer_unless_a_trusted_proxy_names_another() {
+async fn client_is_peer_unless_trusted_proxy_names_another() {
     let forwarded = |hops: &str| {
         get("/v1/a").replace("\r\n\r\n", &format!("\r\nX-Forwarded-For: {hops}\r\n\r\n"))
     };
@@ -189,7 +189,7 @@ async fn the_client_is_the_peer_unless_a_trusted_proxy_names_another() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_file_system_is_believed_only_where_its_socket_is_a_trusted_proxy() {
+async fn unix_client_header_counts_only_on_trusted_socket() {
     let path = std::env::temp_dir().join(format!("bh-proxy-{}", std::process::id()));
     for (is_trusted_proxy, expected) in [(false, "127.0.0.1 0"), (true, "198.51.100.1 0")] {
         let settings = UnixSettings {
@@ -221,7 +221,7 @@ async fn a_client_of_the_file_system_is_believed_only_where_its_socket_is_a_trus
 }
 
 #[tokio::test]
-async fn head_has_the_headers_of_get_and_no_body() {
+async fn head_has_headers_of_get_without_body() {
     let running = start().await;
     let answer = exchange(running.address, &get("/v1/sys/health").replace("GET", "HEAD")).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
@@ -243,7 +243,7 @@ async fn headers_over_the_limits_are_431() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_not_http_are_refused_and_the_server_continues() {
+async fn non_http_bytes_are_refused_and_server_continues() {
     let running = start().await;
     assert!(
         exchange(running.address, "\u{16}\u{3}\u{1} hello\r\n\r\n")
@@ -254,7 +254,7 @@ async fn bytes_that_are_not_http_are_refused_and_the_server_continues() {
 }
 
 #[tokio::test]
-async fn stop_finishes_requests_closes_idle_and_refuses_new_connections() {
+async fn stop_finishes_requests_closes_idle_and_refuses_new() {
     let Running { address, gate, stop, mut ended } = start().await;
     let idle = TcpStream::connect(address).await.unwrap();
     let waiting = tokio::spawn(async move { exchange(address, &get("/v1/wait")).await });

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_has_the_mode_that_was_asked_for_and_goes_with_its_server() {
+    async fn socket_has_requested_mode_and_ends_with_server() {
         let folder = TestFolder::new();
         let settings = folder.socket(0o660);
         let socket = UnixSocket::bind(&settings).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_socket_of_a_dead_server_is_replaced_and_a_file_of_the_operators_is_not() {
+    async fn stale_socket_is_replaced_but_operator_file_stays() {
         let folder = TestFolder::new();
         let settings = folder.socket(0o600);
         drop(std::os::unix::net::UnixListener::bind(&settings.path).unwrap());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn owners_are_names_or_numbers_and_one_that_is_not_there_is_named() {
+    async fn owner_is_name_or_number_and_must_exist() {
         assert_eq!(resolve_id("root", "/etc/passwd", "socket_user"), Ok(0));
         assert_eq!(resolve_id("17", "/etc/group", "socket_group"), Ok(17));
         let folder = TestFolder::new();

@@ -43,7 +43,7 @@ fn dev_mode_has_defaults() {
 }
 
 #[test]
-fn one_dash_or_two_and_a_space_or_an_equals_sign() {
+fn option_dashes_and_separators_are_interchangeable() {
     for args in [
         vec![
             "--dev",
@@ -69,7 +69,7 @@ fn one_dash_or_two_and_a_space_or_an_equals_sign() {
 }
 
 #[test]
-fn without_dev_a_server_is_sealed_and_keeps_its_data() {
+fn server_without_dev_is_sealed_and_keeps_data() {
     assert_eq!(
         production(&[], &[]).unwrap(),
         ("127.0.0.1:8200".to_owned(), PathBuf::from("./bulkhead-data"))
@@ -89,7 +89,7 @@ fn without_dev_a_server_is_sealed_and_keeps_its_data() {
 }
 
 #[test]
-fn an_option_of_the_other_mode_is_refused_with_the_right_one() {
+fn option_of_other_mode_is_refused_with_alternative() {
     for (args, right) in [
         (&["--dev-listen-address=127.0.0.1:0"][..], "--listen-address"),
         (&["--dev-root-token-id=canary"], "operator init"),
@@ -106,7 +106,7 @@ fn an_option_of_the_other_mode_is_refused_with_the_right_one() {
 }
 
 #[test]
-fn the_environment_of_one_mode_means_nothing_to_the_other() {
+fn environment_of_one_mode_is_ignored_in_other() {
     let dev =
         [("BULKHEAD_DEV_LISTEN_ADDRESS", "127.0.0.1:1"), ("BULKHEAD_DEV_ROOT_TOKEN_ID", "root")];
     assert_eq!(production(&[], &dev).unwrap().0, "127.0.0.1:8200");
@@ -163,7 +163,7 @@ fn a_variable_that_is_not_text_is_named() {
 }
 
 #[test]
-fn the_environment_fills_in_with_our_names_before_the_others() {
+fn environment_fills_options_with_own_names_first() {
     let both = [("VAULT_DEV_ROOT_TOKEN_ID", "theirs"), ("BULKHEAD_DEV_ROOT_TOKEN_ID", "ours")];
     assert_eq!(token(&parsed(&["--dev"], &both).unwrap()), Some("ours"));
     assert_eq!(token(&parsed(&["--dev"], &both[..1]).unwrap()), Some("theirs"));
@@ -176,7 +176,7 @@ fn the_environment_fills_in_with_our_names_before_the_others() {
 }
 
 #[test]
-fn wrong_arguments_are_named_and_tokens_are_not_repeated() {
+fn wrong_arguments_are_named_without_repeating_tokens() {
     assert!(parsed(&["--dev", "--confog=x"], &[]).unwrap_err().contains("--confog"));
     assert!(parsed(&["--dev", "extra"], &[]).unwrap_err().contains("extra"));
     for bad in ["", "canary'; rm -rf", "canary two", &"canary".repeat(40)] {
@@ -186,7 +186,7 @@ fn wrong_arguments_are_named_and_tokens_are_not_repeated() {
 }
 
 #[test]
-fn tls_of_dev_mode_is_asked_for_and_plain_http_elsewhere_in_so_many_words() {
+fn dev_tls_and_remote_plain_http_need_options() {
     let transport = |args: &[&str]| parsed(args, &[]).map(|options| options.tls);
     assert_eq!(transport(&["-dev"]), Ok(DevTransport::PlainHere));
     assert_eq!(transport(&["-dev", "-tls-disable"]), Ok(DevTransport::Plain));

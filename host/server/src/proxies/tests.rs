@@ -27,14 +27,14 @@ fn assert_client(peer: &str, lines: &[&str], expected: &str) {
 }
 
 #[test]
-fn without_the_header_the_peer_is_the_client_and_keeps_its_port() {
+fn peer_without_header_is_client_with_port() {
     for peer in [PROXY, STRANGER] {
         assert_eq!(asked(peer, &[]).unwrap(), SocketAddr::new(peer.parse().unwrap(), 4711));
     }
 }
 
 #[test]
-fn the_word_of_a_stranger_is_nothing_however_it_looks() {
+fn header_from_stranger_is_ignored_in_any_form() {
     for line in ["10.0.0.2", "127.0.0.1", "198.51.100.1, 10.0.0.1", "nonsense", "", "\u{fe}"] {
         let client = asked(STRANGER, &[line, line]).unwrap();
         assert_eq!(client, SocketAddr::new(STRANGER.parse().unwrap(), 4711), "{line:?}");
@@ -42,7 +42,7 @@ fn the_word_of_a_stranger_is_nothing_however_it_looks() {
 }
 
 #[test]
-fn the_word_of_a_trusted_proxy_is_the_client_without_a_port() {
+fn trusted_proxy_header_names_client_without_port() {
     let client = asked(PROXY, &["198.51.100.1"]).unwrap();
     assert_eq!(client, SocketAddr::new("198.51.100.1".parse().unwrap(), 0));
     assert_client("192.0.2.7", &["198.51.100.1"], "198.51.100.1");
@@ -50,7 +50,7 @@ fn the_word_of_a_trusted_proxy_is_the_client_without_a_port() {
 }
 
 #[test]
-fn entries_that_a_client_put_before_its_own_address_are_ignored() {
+fn client_entries_before_own_address_are_ignored() {
     assert_client(PROXY, &["127.0.0.1, 198.51.100.1"], "198.51.100.1");
     assert_client(PROXY, &["10.0.0.7, 198.51.100.1, 10.0.0.2"], "198.51.100.1");
     assert_client(PROXY, &["fd00::1,198.51.100.1"], "198.51.100.1");
@@ -62,13 +62,13 @@ fn entries_that_a_client_put_before_its_own_address_are_ignored() {
 }
 
 #[test]
-fn several_header_lines_are_one_list_in_their_order() {
+fn several_header_lines_form_one_ordered_list() {
     assert_client(PROXY, &["127.0.0.1", "198.51.100.1", "10.0.0.2, 10.0.0.3"], "198.51.100.1");
     assert_client(PROXY, &["198.51.100.1", "198.51.100.2"], "198.51.100.2");
 }
 
 #[test]
-fn a_chain_of_trusted_proxies_alone_ends_at_its_first() {
+fn chain_of_only_trusted_proxies_ends_at_first() {
     assert_client(PROXY, &["10.1.1.1, 10.2.2.2"], "10.1.1.1");
 }
 
@@ -152,7 +152,7 @@ fn networks_are_networks() {
 }
 
 #[test]
-fn a_client_of_the_file_system_is_not_a_proxy_unless_its_socket_is_named_as_one() {
+fn unix_client_is_proxy_only_by_socket_setting() {
     let proxies = TrustedProxies::new(["127.0.0.0/8"]).unwrap();
     let mut headers = HeaderMap::new();
     headers.append(HEADER, hyper::header::HeaderValue::from_static("198.51.100.1"));

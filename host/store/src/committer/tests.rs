@@ -68,7 +68,7 @@ async fn bodies(store: &Arc<Store>, keys: &[&str]) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn a_client_alone_gets_one_flush_for_each_of_its_writes() {
+async fn lone_client_gets_one_flush_per_write() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let before = (store.commits(), store.flushes());
@@ -93,7 +93,7 @@ async fn units_that_wait_meanwhile_share_one_flush() {
 }
 
 #[tokio::test]
-async fn a_group_has_at_most_its_units_and_its_bytes_and_a_larger_unit_is_alone() {
+async fn group_is_bounded_and_oversize_unit_commits_alone() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let groups = async |units: Vec<Unit>| {
@@ -110,7 +110,7 @@ async fn a_group_has_at_most_its_units_and_its_bytes_and_a_larger_unit_is_alone(
 }
 
 #[tokio::test]
-async fn of_two_writes_of_one_key_in_a_group_the_later_stays() {
+async fn later_write_of_key_in_group_wins() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("gone"), "x").await;
@@ -172,7 +172,7 @@ async fn conflicting_unit_is_dropped_from_group_alone() {
 }
 
 #[tokio::test]
-async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_counts_nothing() {
+async fn indexed_units_number_in_order_without_dropped_ones() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let put = |key: &str| {
@@ -210,7 +210,7 @@ async fn indexed_units_of_a_group_are_numbered_in_their_order_and_a_dropped_one_
 }
 
 #[tokio::test]
-async fn a_group_that_fails_is_given_up_and_each_of_its_units_tried_alone() {
+async fn units_of_failed_group_are_tried_alone() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     edit(
@@ -233,7 +233,7 @@ async fn a_group_that_fails_is_given_up_and_each_of_its_units_tried_alone() {
 }
 
 #[tokio::test]
-async fn a_commit_that_the_database_refuses_at_its_end_is_never_reported_as_stored() {
+async fn commit_refused_at_end_is_never_reported_stored() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     edit(
@@ -256,7 +256,7 @@ async fn a_commit_that_the_database_refuses_at_its_end_is_never_reported_as_stor
 }
 
 #[tokio::test]
-async fn closing_waits_for_the_group_under_way_and_refuses_the_rest() {
+async fn closing_awaits_running_group_and_refuses_rest() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let under_way = submit(writing(&store, "a", "x"));

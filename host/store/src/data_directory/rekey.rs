@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_rekey_only_the_new_key_opens_and_the_data_stay() {
+    async fn rekey_leaves_only_new_key_and_keeps_data() {
         let (_scratch, held, store) = opened().await;
         assert!(held.has_unseal_key(&store, vec![key(2), key(1)]).await.unwrap());
         held.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rekey_that_cannot_be_stored_leaves_the_old_key_alone() {
+    async fn rekey_that_cannot_be_stored_keeps_old_key() {
         let (_scratch, held, store) = opened().await;
         let trigger = "CREATE TRIGGER no BEFORE UPDATE ON meta WHEN new.name = 'root' \
              BEGIN SELECT RAISE(ABORT, 'no'); END";
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rekey_goes_on_when_its_caller_goes_away() {
+    async fn rekey_continues_after_caller_leaves() {
         let (_scratch, held, store) = opened().await;
         {
             let key = key(2);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_split_without_sense_is_refused_and_changes_nothing() {
+    async fn invalid_share_split_is_refused_without_change() {
         let (_scratch, held, store) = opened().await;
         for (shares, threshold) in [(5, 1), (2, 3), (0, 0)] {
             let refused = held.rekey(&store, SealConfig { shares, threshold }, &key(2)).await;

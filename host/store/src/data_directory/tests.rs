@@ -39,7 +39,7 @@ fn database_bytes(scratch: &ScratchDirectory) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_empty_directory_is_held_uninitialised_and_holding_it_makes_no_database() {
+async fn held_empty_directory_is_uninitialised_without_database() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     assert_eq!(held.seal_config().await, Ok(None));
@@ -49,7 +49,7 @@ async fn an_empty_directory_is_held_uninitialised_and_holding_it_makes_no_databa
 }
 
 #[tokio::test]
-async fn an_initialised_store_is_known_while_sealed_and_opens_with_enough_shares() {
+async fn sealed_store_is_known_and_opens_with_shares() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     let key = SealKey::generate().unwrap();
@@ -80,7 +80,7 @@ async fn an_initialised_store_is_known_while_sealed_and_opens_with_enough_shares
 }
 
 #[tokio::test]
-async fn the_name_of_a_cluster_is_a_uuid_of_its_own_and_not_its_id() {
+async fn cluster_name_is_uuid_different_from_cluster_id() {
     let names = async || {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
@@ -136,7 +136,7 @@ async fn second_simultaneous_initialisation_is_refused() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_was_put_together_wrongly_initialises_nothing() {
+async fn inconsistent_configuration_initialises_nothing() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     for (shares, threshold) in [(0, 0), (3, 0), (3, 1), (3, 4)] {
@@ -147,7 +147,7 @@ async fn a_configuration_that_was_put_together_wrongly_initialises_nothing() {
 }
 
 #[tokio::test]
-async fn first_records_that_cannot_be_stored_leave_nothing_initialised() {
+async fn unstorable_first_records_leave_nothing_initialised() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     let twice = |_: &SecretHasher| -> First {
@@ -209,7 +209,7 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
 
 /// The write that starts the log is the only write that SQLite makes without the log.
 #[tokio::test]
-async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
+async fn kill_during_first_write_is_undone_at_start() {
     let (scratch, killed) = (ScratchDirectory::new(), ScratchDirectory::new());
     let options = SqliteConnectOptions::new()
         .filename(directory::database(scratch.path()))
@@ -229,7 +229,7 @@ async fn a_kill_amid_the_first_write_of_all_is_undone_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_directory_stays_locked_while_it_is_sealed_and_after_its_store_is_closed() {
+async fn directory_stays_locked_while_sealed_and_after_close() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
@@ -242,7 +242,7 @@ async fn a_directory_stays_locked_while_it_is_sealed_and_after_its_store_is_clos
 }
 
 #[tokio::test]
-async fn a_store_keeps_the_directory_although_nobody_else_holds_it() {
+async fn open_store_alone_keeps_directory_locked() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
@@ -251,7 +251,7 @@ async fn a_store_keeps_the_directory_although_nobody_else_holds_it() {
 }
 
 #[tokio::test]
-async fn data_are_sealed_and_opened_again_in_one_process_but_never_opened_twice() {
+async fn sealed_data_reopens_in_process_but_never_twice() {
     let scratch = ScratchDirectory::new();
     let held = scratch.hold().await;
     held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
@@ -297,8 +297,7 @@ async fn edited(statement: &'static str) -> ScratchDirectory {
 }
 
 #[tokio::test]
-async fn an_identity_that_lost_a_part_or_is_of_another_format_is_refused_before_a_key_is_asked_for()
-{
+async fn incomplete_or_foreign_identity_is_refused_without_key() {
     for (statement, said) in [
         ("UPDATE meta SET value = CAST('1' AS BLOB) WHERE name = 'format'", "format \"1\""),
         ("UPDATE meta SET value = CAST('20' AS BLOB) WHERE name = 'format'", "format \"20\""),
@@ -322,7 +321,7 @@ async fn an_identity_that_lost_a_part_or_is_of_another_format_is_refused_before_
 }
 
 #[tokio::test]
-async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
+async fn edited_identity_does_not_open_with_right_key() {
     for statement in [
         "UPDATE meta SET value = randomblob(16) WHERE name = 'cluster'",
         "UPDATE meta SET value = CAST('4' AS BLOB) WHERE name = 'shares'",
@@ -344,7 +343,7 @@ async fn an_identity_that_was_edited_does_not_open_with_the_right_key() {
 }
 
 #[tokio::test]
-async fn data_that_are_sealed_and_opened_again_while_the_clock_is_wrong_keep_their_time() {
+async fn reopened_data_keep_time_while_clock_is_wrong() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();

@@ -78,7 +78,7 @@ mod tests {
     const POINTS: [&str; 6] = ["a", "b!", "a", "c", "b!", "a"];
 
     #[test]
-    fn fail_plan_counts_failable_points_and_abort_plan_all_points() {
+    fn fail_plan_counts_failable_and_abort_all_points() {
         assert_eq!(acts("abort@1", &POINTS), [(1, FaultAction::Abort)]);
         assert_eq!(acts("abort@2", &POINTS), [(2, FaultAction::Abort)]);
         assert_eq!(acts("fail@2", &POINTS), [(3, FaultAction::Fail)]);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_means_nothing_is_refused_and_named() {
+    fn meaningless_fault_plan_is_refused_and_named() {
         let wrong = [
             "", "abort", "abort@", "abort@0", "fail@-1", "fail@x", "stop@1", "abort@:1",
             "abort@a:", "fail@a:0",

@@ -24,7 +24,7 @@ async fn numbers(store: &Arc<Store>, key: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn each_commit_that_changes_data_of_the_mount_counts_one_and_no_other_does() {
+async fn index_counts_each_commit_changing_mount_data_only() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     assert_eq!(store.revision("m").await.unwrap(), 0);
@@ -47,7 +47,7 @@ async fn each_commit_that_changes_data_of_the_mount_counts_one_and_no_other_does
 }
 
 #[tokio::test]
-async fn a_record_keeps_the_index_it_was_made_at_until_it_is_deleted() {
+async fn record_keeps_creation_index_until_deleted() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put_in_m(&store, &["m/a", "m/b"]).await;
@@ -61,7 +61,7 @@ async fn a_record_keeps_the_index_it_was_made_at_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn mounts_count_apart_and_records_without_an_index_have_none() {
+async fn mounts_count_apart_and_unindexed_records_lack_numbers() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("m/plain"), "x").await;
@@ -80,7 +80,7 @@ async fn mounts_count_apart_and_records_without_an_index_have_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thirty_two_writers_get_every_index_once_and_see_their_own_on_their_records() {
+async fn concurrent_writers_get_each_index_once_on_records() {
     const WRITERS: u64 = 32;
     const EACH: u64 = 10;
     let scratch = ScratchDirectory::new();
@@ -112,7 +112,7 @@ async fn thirty_two_writers_get_every_index_once_and_see_their_own_on_their_reco
 }
 
 #[tokio::test]
-async fn a_record_or_counter_that_was_edited_hands_no_number_on() {
+async fn edited_record_or_counter_passes_no_number_on() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put_in_m(&store, &["m/a", "m/b"]).await;

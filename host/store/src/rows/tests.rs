@@ -18,7 +18,7 @@ async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFaul
 }
 
 #[tokio::test]
-async fn a_row_that_was_edited_moved_or_exchanged_does_not_open() {
+async fn edited_moved_or_exchanged_row_does_not_open() {
     for statement in [
         "UPDATE record SET sealed = (SELECT sealed FROM record WHERE key = 'b') WHERE key = 'a'",
         "UPDATE record SET (stamp, sealed) = (SELECT stamp, sealed FROM record WHERE key = 'b') \
@@ -89,7 +89,7 @@ fn flipped_text(text: &str) -> impl Iterator<Item = String> {
 }
 
 #[tokio::test]
-async fn a_row_with_any_flipped_byte_does_not_open() {
+async fn row_with_any_flipped_byte_does_not_open() {
     let scratch = ScratchDirectory::new();
     let store = store_with_lease(&scratch).await;
     let row = raw(&store).await;
@@ -115,7 +115,7 @@ async fn a_row_with_any_flipped_byte_does_not_open() {
 }
 
 #[tokio::test]
-async fn a_row_of_another_cluster_does_not_open_although_both_have_the_same_key() {
+async fn foreign_cluster_row_with_same_key_stays_closed() {
     let (here, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
     let (here, elsewhere) = (store_with_lease(&here).await, store_with_lease(&elsewhere).await);
     let foreign = raw(&elsewhere).await;
@@ -124,7 +124,7 @@ async fn a_row_of_another_cluster_does_not_open_although_both_have_the_same_key(
 }
 
 #[tokio::test]
-async fn a_row_that_names_another_term_does_not_open_whether_there_is_such_a_term_or_not() {
+async fn row_naming_any_other_term_does_not_open() {
     let scratch = ScratchDirectory::new();
     let store = store_with_lease(&scratch).await;
     store.rotate().await.unwrap();
@@ -144,7 +144,7 @@ async fn a_row_that_names_another_term_does_not_open_whether_there_is_such_a_ter
 }
 
 #[tokio::test]
-async fn a_row_in_another_space_does_not_open_there() {
+async fn row_moved_to_other_space_does_not_open() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put_indexed(&store, data("a"), "x", IndexColumns::default()).await;
@@ -154,7 +154,7 @@ async fn a_row_in_another_space_does_not_open_there() {
 }
 
 #[tokio::test]
-async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_a_reader_of_the_later() {
+async fn restored_earlier_write_conflicts_with_later_reader() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put_indexed(&store, data("a"), "old", IndexColumns::default()).await;
@@ -168,14 +168,14 @@ async fn an_earlier_write_that_is_put_back_with_its_stamp_is_a_change_to_a_reade
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_address_and_never_the_body() {
+async fn refusal_names_address_and_never_body() {
     let fault = after_edit("UPDATE record SET due = 1").await.err().unwrap();
     let text = fault.to_string();
     assert!(text.contains("data:a") && !text.contains("first"), "{text}");
 }
 
 #[tokio::test]
-async fn records_of_an_owner_are_found_by_index_in_order() {
+async fn owner_records_are_found_by_index_in_order() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let plan = plan(&store, OWNED).await;

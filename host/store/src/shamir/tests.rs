@@ -67,13 +67,13 @@ fn key_of(shares: &[&KeyShare]) -> Vec<u8> {
 }
 
 #[test]
-fn the_field_of_the_tests_is_the_one_of_the_standard_examples() {
+fn test_field_matches_standard_examples() {
     // FIPS 197, section 4.2: {57} x {83} = {c1}, {57} x {13} = {fe}.
     assert_eq!((times(0x57, 0x83), times(0x57, 0x13)), (0xc1, 0xfe));
 }
 
 #[test]
-fn any_three_of_five_shares_open_and_no_two_do() {
+fn three_of_five_shares_open_and_two_fail() {
     let key = SealKey::generate().unwrap();
     let shares = split(&key, config(5, 3)).unwrap();
     assert_eq!(shares.iter().map(|share| share.0[KEY_BYTES]).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
@@ -120,7 +120,7 @@ fn single_share_values_are_uniformly_distributed() {
 }
 
 #[test]
-fn the_leading_coefficient_is_zero_as_often_as_it_is_anything_else() {
+fn leading_coefficient_is_zero_as_often_as_others() {
     let key = SealKey::from_bytes([9; KEY_BYTES]);
     // For two shares the polynomial is 9 + c x, and share 1 is 9 + c.
     let splits = (0..1_000).map(|_| split(&key, config(2, 2)).unwrap());
@@ -132,7 +132,7 @@ fn the_leading_coefficient_is_zero_as_often_as_it_is_anything_else() {
 }
 
 #[test]
-fn all_of_255_shares_are_needed_when_the_threshold_says_so() {
+fn threshold_of_255_needs_all_255_shares() {
     let (key, all) = (SealKey::generate().unwrap(), config(255, 255));
     let shares = split(&key, all).unwrap();
     assert!(gathered(&shares, all, 0..254).is_none());
@@ -150,7 +150,7 @@ fn a_single_share_is_the_key_itself() {
 }
 
 #[test]
-fn a_share_reads_back_from_both_of_its_texts() {
+fn share_is_parsed_from_both_text_forms() {
     for config in [SealConfig::SINGLE, config(2, 2)] {
         let share = split(&SealKey::generate().unwrap(), config).unwrap().remove(0);
         for text in [share.hex(), share.base64(), Zeroizing::new(share.hex().to_uppercase())] {
@@ -160,7 +160,7 @@ fn a_share_reads_back_from_both_of_its_texts() {
 }
 
 #[test]
-fn text_that_is_not_a_share_is_refused_and_not_repeated() {
+fn invalid_share_text_is_refused_and_not_repeated() {
     let good = "ab".repeat(KEY_BYTES);
     let bad_digit = format!("{}zz", &good[2..]);
     let wide = "é".repeat(KEY_BYTES);
@@ -181,7 +181,7 @@ fn nothing_of_a_share_is_shown_by_debug() {
 }
 
 #[test]
-fn a_repeated_share_makes_no_progress_and_is_not_an_error() {
+fn repeated_share_makes_no_progress_without_error() {
     let shares = split(&SealKey::generate().unwrap(), config(3, 2)).unwrap();
     let mut collector = ShareCollector::new(config(3, 2));
     for _ in 0..3 {
@@ -192,7 +192,7 @@ fn a_repeated_share_makes_no_progress_and_is_not_an_error() {
 }
 
 #[test]
-fn a_share_that_cannot_be_of_this_configuration_is_refused_and_the_others_stay() {
+fn impossible_share_is_refused_and_others_stay() {
     let shares = split(&SealKey::generate().unwrap(), config(3, 2)).unwrap();
     let mut collector = ShareCollector::new(config(3, 2));
     collector.add(copy(&shares[0])).map(drop).unwrap();
@@ -213,7 +213,7 @@ fn a_share_that_cannot_be_of_this_configuration_is_refused_and_the_others_stay()
 }
 
 #[test]
-fn shares_of_two_keys_give_a_key_that_is_neither() {
+fn shares_of_two_keys_give_neither_key() {
     let keys = [SealKey::generate().unwrap(), SealKey::generate().unwrap()];
     let mut shares = split(&keys[0], config(2, 2)).unwrap();
     shares[1] = split(&keys[1], config(2, 2)).unwrap().remove(1);
@@ -222,7 +222,7 @@ fn shares_of_two_keys_give_a_key_that_is_neither() {
 }
 
 #[test]
-fn numbers_that_the_contract_refuses_are_refused_with_their_value() {
+fn numbers_outside_contract_are_refused_with_value() {
     for (shares, threshold, said) in [
         (0, 0, "0 shares"),
         (0, 1, "0 shares"),

@@ -8,7 +8,7 @@ async fn pragma(connection: &mut SqliteConnection, statement: &'static str) -> i
 }
 
 #[tokio::test]
-async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
+async fn commits_flush_and_hostile_schema_is_untrusted() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let checks = async |connection: &mut SqliteConnection| {
@@ -28,7 +28,7 @@ async fn commits_are_flushed_and_a_hostile_schema_is_not_trusted() {
 
 /// See decision T35 and `.cargo/config.toml`.
 #[tokio::test]
-async fn a_prepared_statement_is_planned_once_for_any_values() {
+async fn prepared_statement_is_planned_once_for_all_values() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let asked = async |connection: &mut SqliteConnection| {
@@ -50,7 +50,7 @@ async fn readers_cannot_write() {
 }
 
 #[tokio::test]
-async fn after_an_io_error_nothing_is_written_and_reads_go_on() {
+async fn io_error_stops_writes_and_reads_continue() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -66,7 +66,7 @@ async fn after_an_io_error_nothing_is_written_and_reads_go_on() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_write_costs_the_connection_and_no_more() {
+async fn write_panic_costs_only_connection() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let count = async |connection: &mut SqliteConnection| {

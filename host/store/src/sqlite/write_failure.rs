@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_io_error_at_the_commit_and_a_failed_flush_at_any_time_stop_all_writes() {
+    fn commit_io_error_or_failed_flush_stops_writes() {
         for cut in [
             TransactionError::committing(error(778)),
             TransactionError::committing(error(1034)),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_was_refused_for_room_or_a_lock_is_known_not_to_be_stored_and_no_other() {
+    fn only_room_or_lock_refusal_proves_commit_unstored() {
         for full in [TransactionError::before(error(13)), TransactionError::committing(error(13))] {
             let WriteFailure::Full(StoreFault::Unavailable(text)) = full.broken() else {
                 panic!("the disk is not known to be full")

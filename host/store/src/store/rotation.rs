@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_by_keyed_hash_stay_the_same_over_rotations() {
+    async fn keyed_hash_names_stay_same_over_rotations() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let name = store.keyed_hash("token", b"t");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_moves_to_the_newest_term_when_it_is_written_and_not_before() {
+    async fn row_moves_to_newest_term_only_when_written() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put(&store, data("a"), "1").await;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rotation_that_cannot_be_stored_leaves_the_key_in_use() {
+    async fn rotation_that_cannot_be_stored_keeps_current_key() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         edit(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rotation_goes_on_when_its_caller_goes_away() {
+    async fn rotation_continues_after_caller_leaves() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn nothing_is_lost_when_the_key_changes_under_eight_writers() {
+    async fn key_changes_under_eight_writers_lose_nothing() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_crash_amid_rotations_and_writes_loses_nothing_that_was_acknowledged() {
+    async fn crash_amid_rotations_loses_no_acknowledged_write() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn restored_older_keyring_opens_known_terms_and_refuses_newer() {
+    async fn restored_older_keyring_opens_known_terms_only() {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
         put(&store, data("old"), "1").await;

@@ -34,7 +34,7 @@ fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn committed_records_are_present_when_the_store_is_opened_again() {
+async fn committed_records_are_present_after_reopening() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;
@@ -46,7 +46,7 @@ async fn committed_records_are_present_when_the_store_is_opened_again() {
 }
 
 #[tokio::test]
-async fn committed_records_survive_a_crash_that_leaves_only_the_files() {
+async fn committed_records_survive_crash_by_files_alone() {
     let (scratch, after) = (ScratchDirectory::new(), ScratchDirectory::new());
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;
@@ -57,7 +57,7 @@ async fn committed_records_survive_a_crash_that_leaves_only_the_files() {
 }
 
 #[tokio::test]
-async fn a_crash_before_the_first_commit_leaves_a_directory_that_opens() {
+async fn crash_before_first_commit_leaves_openable_directory() {
     let (empty, without_tables) = (ScratchDirectory::new(), ScratchDirectory::new());
     for scratch in [&empty, &without_tables] {
         fs::write(directory::database(scratch.path()), b"").unwrap();
@@ -73,7 +73,7 @@ async fn a_crash_before_the_first_commit_leaves_a_directory_that_opens() {
 }
 
 #[tokio::test]
-async fn a_second_opening_of_the_directory_is_refused_until_the_first_is_closed() {
+async fn second_opening_is_refused_until_first_closes() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     assert!(refusal(scratch.open_with(1).await).contains("in use by another"));
@@ -94,7 +94,7 @@ async fn another_key_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
+async fn foreign_file_is_refused_and_left_unchanged() {
     let garbage = ScratchDirectory::new();
     let path = directory::database(garbage.path());
     fs::write(&path, [b'x'; 8192]).unwrap();
@@ -109,7 +109,7 @@ async fn a_file_that_is_not_ours_is_refused_and_left_as_it_was() {
 }
 
 #[tokio::test]
-async fn no_body_is_readable_in_any_file_and_only_the_owner_may_read_them() {
+async fn files_hide_bodies_and_are_private_to_owner() {
     let scratch = ScratchDirectory::new();
     let below = StoreOptions::at(scratch.path().join("data"));
     let store = Store::open(below.clone(), SealKey::from_bytes([1; 32])).await.unwrap();
@@ -204,7 +204,7 @@ async fn commit_with_dropped_caller_is_atomic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_that_is_cut_off_half_way_is_rolled_back_and_the_store_goes_on() {
+async fn interrupted_write_is_rolled_back_and_store_continues() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -228,7 +228,7 @@ async fn a_write_that_is_cut_off_half_way_is_rolled_back_and_the_store_goes_on()
 }
 
 #[tokio::test]
-async fn a_full_disk_fails_the_commit_whole_and_later_commits_go_through() {
+async fn full_disk_fails_whole_commit_not_later_commits() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -271,7 +271,7 @@ async fn a_closed_store_refuses_reads_and_writes() {
 }
 
 #[tokio::test]
-async fn only_a_commit_of_something_due_earlier_than_set_rings() {
+async fn only_commit_due_before_set_time_rings_alarm() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let has_rung = |store: &Store| {
@@ -300,7 +300,7 @@ async fn only_a_commit_of_something_due_earlier_than_set_rings() {
 }
 
 #[tokio::test]
-async fn counting_looks_at_the_prefix_and_stops_at_the_limit() {
+async fn count_covers_prefix_and_stops_at_limit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["m/1", "m/2", "m/3", "m/4", "n/1"] {

@@ -153,7 +153,7 @@ async fn numbered_records_count_as_others_do() {
 }
 
 #[tokio::test]
-async fn the_count_survives_a_crash_and_data_of_an_earlier_release_are_counted_when_opened() {
+async fn count_survives_crash_and_includes_earlier_release_data() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 10_000);

@@ -39,7 +39,7 @@ const TWO_HOURS: i64 = 7_200_000;
 const TEN_YEARS: i64 = 315_360_000_000;
 
 #[tokio::test]
-async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_back() {
+async fn restart_with_clock_set_back_keeps_store_time() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (held, store) = first_process(&scratch, &hands).await;
     hands.pass(30_000);
@@ -60,7 +60,7 @@ async fn store_time_does_not_go_back_when_a_process_starts_with_the_clock_set_ba
 }
 
 #[tokio::test]
-async fn an_idle_or_closed_store_is_marked_on_request_and_not_again_at_once() {
+async fn mark_request_marks_idle_or_closed_store_once() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (held, store) = first_process(&scratch, &hands).await;
     hands.pass(59_000);
@@ -84,7 +84,7 @@ async fn an_idle_or_closed_store_is_marked_on_request_and_not_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
+async fn future_mark_never_stops_time_and_is_removable() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     hands.set(TEN_YEARS);
     let (held, store) = first_process(&scratch, &hands).await;
@@ -109,7 +109,7 @@ async fn a_mark_that_is_far_ahead_stops_no_time_and_goes_with_its_row() {
 }
 
 #[tokio::test]
-async fn commits_mark_the_time_once_a_second_without_a_flush_of_their_own() {
+async fn commits_mark_time_each_second_without_extra_flush() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let (_held, store) = first_process(&scratch, &hands).await;
     let mut marks = BTreeSet::new();

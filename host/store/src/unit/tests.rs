@@ -13,7 +13,7 @@ async fn listed(unit: &mut Unit, prefix: &str, after: &str, limit: u32) -> Vec<S
 }
 
 #[tokio::test]
-async fn the_second_of_two_updates_from_the_same_state_is_a_conflict() {
+async fn second_update_of_same_state_is_conflict() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("counter"), "1").await;
@@ -29,7 +29,7 @@ async fn the_second_of_two_updates_from_the_same_state_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn units_with_crossed_reads_and_writes_commit_only_once() {
+async fn crossed_reads_and_writes_commit_only_once() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "on call").await;
@@ -47,7 +47,7 @@ async fn units_with_crossed_reads_and_writes_commit_only_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_absent_and_appears_is_a_conflict() {
+async fn appearance_of_key_read_as_absent_conflicts() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -59,7 +59,7 @@ async fn a_key_that_was_absent_and_appears_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_read_and_vanishes_is_a_conflict_also_when_it_comes_back_the_same() {
+async fn vanished_read_key_conflicts_even_if_restored() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "x").await;
@@ -77,7 +77,7 @@ async fn a_key_that_was_read_and_vanishes_is_a_conflict_also_when_it_comes_back_
 }
 
 #[tokio::test]
-async fn a_key_that_appears_in_or_vanishes_from_a_listed_range_is_a_conflict() {
+async fn appearing_or_vanishing_key_in_listed_range_conflicts() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("roles/b"), "x").await;
@@ -95,7 +95,7 @@ async fn a_key_that_appears_in_or_vanishes_from_a_listed_range_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_change_outside_of_a_listed_page_is_not_a_conflict() {
+async fn change_outside_listed_page_is_no_conflict() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["roles/a", "roles/b"] {
@@ -110,7 +110,7 @@ async fn a_change_outside_of_a_listed_page_is_not_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_unit_that_only_read_two_changing_keys_is_refused_and_one_key_is_not() {
+async fn pure_reads_conflict_on_two_keys_not_one() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -127,7 +127,7 @@ async fn a_unit_that_only_read_two_changing_keys_is_refused_and_one_key_is_not()
 }
 
 #[tokio::test]
-async fn a_unit_that_read_an_unchanged_state_commits_without_a_flush() {
+async fn unit_reading_unchanged_state_commits_without_flush() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -141,7 +141,7 @@ async fn a_unit_that_read_an_unchanged_state_commits_without_a_flush() {
 }
 
 #[tokio::test]
-async fn reading_one_key_in_two_states_is_a_conflict_that_going_on_cannot_undo() {
+async fn key_read_in_two_states_is_lasting_conflict() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -156,7 +156,7 @@ async fn reading_one_key_in_two_states_is_a_conflict_that_going_on_cannot_undo()
 }
 
 #[tokio::test]
-async fn a_unit_sees_its_own_writes_and_nobody_else_does_before_the_commit() {
+async fn unit_alone_sees_own_writes_before_commit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["roles/a", "roles/b", "roles/d"] {
@@ -178,7 +178,7 @@ async fn a_unit_sees_its_own_writes_and_nobody_else_does_before_the_commit() {
 }
 
 #[tokio::test]
-async fn a_page_is_full_although_the_unit_deleted_from_it() {
+async fn page_is_full_despite_deletions_by_unit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     for key in ["a", "b", "c", "d"] {
@@ -212,7 +212,7 @@ async fn checkpoint_stores_buffered_writes_and_clears_reads() {
 }
 
 #[tokio::test]
-async fn records_written_before_a_checkpoint_can_conflict_after_it() {
+async fn record_written_before_checkpoint_can_conflict_afterwards() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -261,7 +261,7 @@ fn kept(store: &Store, key: &str) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_record_that_a_unit_read_and_put_is_not_read_again() {
+async fn record_read_and_put_is_not_read_again() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -284,7 +284,7 @@ async fn a_record_that_a_unit_read_and_put_is_not_read_again() {
 }
 
 #[tokio::test]
-async fn last_stored_value_is_read_after_conflicts_and_overwrites() {
+async fn reads_after_conflict_or_overwrite_give_last_value() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "0").await;
@@ -323,7 +323,7 @@ async fn an_empty_checkpoint_is_not_a_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_conflict_in_the_hosts_part_alone_runs_that_part_again() {
+async fn host_part_conflict_reruns_host_part_only() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "r").await;
@@ -351,7 +351,7 @@ async fn a_conflict_in_the_hosts_part_alone_runs_that_part_again() {
 }
 
 #[tokio::test]
-async fn a_conflict_in_the_work_is_not_the_hosts_to_mend() {
+async fn work_conflict_is_not_resolved_by_host_part() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "1").await;
@@ -365,7 +365,7 @@ async fn a_conflict_in_the_work_is_not_the_hosts_to_mend() {
 }
 
 #[tokio::test]
-async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict() {
+async fn record_change_between_work_and_host_part_conflicts() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("role"), "1").await;
@@ -381,7 +381,7 @@ async fn a_record_that_changed_between_the_work_and_the_hosts_part_is_a_conflict
 }
 
 #[tokio::test]
-async fn dropped_host_part_sees_unit_writes_and_stores_nothing() {
+async fn dropped_host_part_sees_writes_and_stores_nothing() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut unit = store.begin();
@@ -397,7 +397,7 @@ async fn dropped_host_part_sees_unit_writes_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_host_that_never_meets_a_quiet_moment_gives_up_in_the_end() {
+async fn host_under_constant_conflicts_gives_up_eventually() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut finish = store.begin().finish();
@@ -427,7 +427,7 @@ async fn a_dropped_unit_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_unit_of_thousands_of_records_commits_whole_or_not_at_all() {
+async fn large_unit_commits_whole_or_not_at_all() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let keys: Vec<String> = (0..1_234).map(|number| format!("many/{number:05}")).collect();
@@ -452,7 +452,7 @@ async fn a_unit_of_thousands_of_records_commits_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn keys_of_any_characters_and_empty_bodies_are_kept_as_they_are() {
+async fn unusual_keys_and_empty_bodies_are_kept_unchanged() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let keys = ["", "a\0b", "a\0c", "';DROP TABLE record;--", "%", "\u{10ffff}", "ü/日本"];
@@ -469,7 +469,7 @@ async fn keys_of_any_characters_and_empty_bodies_are_kept_as_they_are() {
 }
 
 #[tokio::test]
-async fn the_same_key_in_two_spaces_is_two_records() {
+async fn same_key_in_two_spaces_is_two_records() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let (lease, token) = (Address::new(Space::Lease, "k"), Address::new(Space::Token, "k"));
@@ -509,7 +509,7 @@ fn many(store: &Arc<Store>, rows: usize) -> Unit {
 }
 
 #[tokio::test]
-async fn a_commit_of_ninety_thousand_rows_is_refused_and_stops_no_other() {
+async fn oversize_commit_is_refused_and_stops_no_other() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let mut refused = many(&store, 90_000);
@@ -545,7 +545,7 @@ async fn the_bytes_of_one_commit_are_bounded() {
 }
 
 #[tokio::test]
-async fn the_checks_of_a_commit_are_bounded_and_reads_without_writes_are_not() {
+async fn commit_checks_are_bounded_only_with_writes() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     many(&store, 1_000).commit().await.unwrap();
@@ -614,7 +614,7 @@ async fn record_page_matches_single_reads_of_unit() {
 }
 
 #[tokio::test]
-async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_for() {
+async fn only_empty_page_is_last_despite_byte_limit() {
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin();
     unit.delete(data("m/roles/b"));
@@ -632,7 +632,7 @@ async fn only_an_empty_page_of_records_is_the_last_however_few_bytes_are_asked_f
 }
 
 #[tokio::test]
-async fn a_record_of_a_page_that_changes_comes_or_goes_is_a_conflict_and_one_behind_it_is_not() {
+async fn change_within_record_page_conflicts_but_not_behind() {
     for (key, body, conflicts) in [
         ("m/roles/a", Some("other"), true),
         ("m/roles/a", None, true),
@@ -656,7 +656,7 @@ async fn a_record_of_a_page_that_changes_comes_or_goes_is_a_conflict_and_one_beh
 }
 
 #[tokio::test]
-async fn a_damaged_record_fails_the_page_that_would_hold_it() {
+async fn damaged_record_fails_its_page() {
     let (_scratch, store) = with_roles().await;
     edit(&store, "UPDATE record SET owner = 'mallory' WHERE key = 'm/roles/c'").await;
     let mut unit = store.begin();
@@ -666,7 +666,7 @@ async fn a_damaged_record_fails_the_page_that_would_hold_it() {
 }
 
 #[tokio::test]
-async fn the_revision_of_a_folder_is_another_one_after_each_commit_to_it_deletions_included() {
+async fn folder_revision_changes_with_each_commit_and_deletion() {
     let (_scratch, store) = with_roles().await;
     let revision = || store.begin().folder_revision("m/roles/").unwrap();
     let mut seen = vec![revision()];
@@ -686,7 +686,7 @@ async fn the_revision_of_a_folder_is_another_one_after_each_commit_to_it_deletio
 }
 
 #[tokio::test]
-async fn a_unit_that_depends_on_a_folder_conflicts_with_each_commit_to_the_folder() {
+async fn unit_depending_on_folder_conflicts_with_folder_commits() {
     for writes in [true, false] {
         let (_scratch, store) = with_roles().await;
         let begin = || {
@@ -726,7 +726,7 @@ async fn group_commit_refuses_unit_with_outdated_folder_revision() {
 }
 
 #[tokio::test]
-async fn a_unit_that_wrote_into_a_folder_is_given_a_number_that_nothing_is_known_by() {
+async fn unit_writing_into_folder_gets_unused_number() {
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin();
     let before = unit.folder_revision("m/roles/").unwrap();
@@ -740,7 +740,7 @@ async fn a_unit_that_wrote_into_a_folder_is_given_a_number_that_nothing_is_known
 }
 
 #[tokio::test]
-async fn a_unit_relies_on_so_many_folders_and_no_more() {
+async fn folders_relied_on_by_unit_are_bounded() {
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin();
     for count in 0..256 {
@@ -751,7 +751,7 @@ async fn a_unit_relies_on_so_many_folders_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_whole_unit_stores_no_part_of_its_work() {
+async fn whole_unit_stores_no_part_of_work() {
     let (_scratch, store) = with_roles().await;
     let mut unit = store.begin().whole();
     unit.put(data("m/roles/first"), b"x".to_vec(), IndexColumns::default());

@@ -77,7 +77,7 @@ async fn only_turn_holder_writes_contended_keys() {
 }
 
 #[tokio::test]
-async fn two_that_want_two_things_in_another_order_do_not_wait_for_each_other() {
+async fn units_queueing_in_opposite_order_do_not_deadlock() {
     let turns = Arc::default();
     let one = turn(&turns, &[record("a"), record("b")]);
     let other = turn(&turns, &[record("b"), record("a")]);
@@ -109,7 +109,7 @@ async fn one_that_waits_no_longer_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_turn_that_lasts_too_long_keeps_no_other_out() {
+async fn overlong_turn_blocks_no_other_unit() {
     let turns = Arc::default();
     let (slow, next) = (turn(&turns, &[record("a")]), turn(&turns, &[record("a")]));
     assert!(slow.wait(later()).await);
@@ -120,7 +120,7 @@ async fn a_turn_that_lasts_too_long_keeps_no_other_out() {
 }
 
 #[tokio::test]
-async fn due_work_keeps_other_due_work_out_for_longer_than_requests() {
+async fn due_work_blocks_due_work_longer_than_requests() {
     let turns = Arc::default();
     let due = || turn_of(DUE_TURN_TIME, &turns, &[record("a")]);
     let (first, second, third, request) = (due(), due(), due(), turn(&turns, &[record("a")]));
@@ -167,7 +167,7 @@ async fn increment(store: Arc<Store>, key: &str, tries: &AtomicU32) {
 }
 
 #[tokio::test]
-async fn of_many_that_change_one_record_each_does_and_few_begin_anew_more_than_once() {
+async fn all_writers_of_record_succeed_with_few_restarts() {
     const WRITERS: u32 = 200;
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;

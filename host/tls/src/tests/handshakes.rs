@@ -41,7 +41,7 @@ fn full(authority: &TestAuthority) -> ClientSettings {
 }
 
 #[tokio::test]
-async fn a_server_must_have_a_chain_a_name_and_a_time() {
+async fn server_must_have_chain_name_and_time() {
     let (authority, stranger) = (TestAuthority::new(), TestAuthority::new());
     let settings = authority.serve(&authority.sign(7));
     assert_eq!(greet(&settings, full(&authority), "localhost").await, Ok(b'!'));
@@ -116,7 +116,7 @@ async fn both_sides_need_a_common_version() {
 }
 
 #[tokio::test]
-async fn a_required_client_certificate_is_asked_for_and_verified() {
+async fn required_client_certificate_is_requested_and_verified() {
     let (authority, of_clients) = (TestAuthority::new(), TestAuthority::new());
     let file = of_clients.write("ca.pem", &of_clients.pem());
     let clients = ClientCertificates::Required(NamedFile::new("tls_client_ca_file", file));
@@ -135,7 +135,7 @@ async fn a_required_client_certificate_is_asked_for_and_verified() {
 }
 
 #[test]
-fn an_identity_is_a_certificate_and_its_own_key_and_neither_is_quoted() {
+fn identity_needs_matching_key_and_quotes_nothing() {
     let authority = TestAuthority::new();
     let (one, other) = (authority.sign(7), authority.sign(7));
     let parse = |chain: &str, key: &str| {

@@ -68,7 +68,7 @@ fn every_spelling_arrives_under_the_canonical_name() {
 }
 
 #[test]
-fn two_spellings_may_agree_after_coercion_and_must_not_differ() {
+fn spellings_may_agree_after_coercion_but_not_differ() {
     assert_eq!(
         folded(json!({ "max_ttl": "1h", "max": 3600 })).unwrap().values["max_ttl"],
         json!(3600)
@@ -84,7 +84,7 @@ fn two_spellings_may_agree_after_coercion_and_must_not_differ() {
 }
 
 #[test]
-fn field_refusal_names_sent_field_value_and_accepted_kind() {
+fn field_refusal_names_field_value_and_accepted_kind() {
     assert!(
         refusal(json!({ "max": "soon" }))
             .starts_with(r#"max: "soon" is not a duration: give whole seconds"#)
@@ -94,7 +94,7 @@ fn field_refusal_names_sent_field_value_and_accepted_kind() {
 }
 
 #[test]
-fn a_refusal_of_a_secret_field_says_only_its_type() {
+fn secret_field_refusal_shows_only_type() {
     let why = refusal(json!({ "pass": "hunter 2" }));
     assert!(why.starts_with("pass: a text is not a name") && !why.contains("hunter"), "{why}");
     let why = refusal(json!({ "pass": "a", "password": "b-secret" }));
@@ -102,7 +102,7 @@ fn a_refusal_of_a_secret_field_says_only_its_type() {
 }
 
 #[test]
-fn the_path_wins_over_the_body_and_says_so_when_they_differ() {
+fn path_wins_over_body_and_reports_difference() {
     let same = folded(json!({ "name": "a" })).unwrap();
     assert_eq!((same.values, same.overridden), (map(json!({ "name": "a" })), Vec::new()));
     for other in [json!("b"), json!("not a name"), json!([1])] {
@@ -115,7 +115,7 @@ fn the_path_wins_over_the_body_and_says_so_when_they_differ() {
 }
 
 #[test]
-fn a_capture_that_is_not_a_name_is_not_a_path() {
+fn capture_of_invalid_name_is_no_path() {
     for text in ["a b", "..", "-a", "", "ä"] {
         let failure = fold_names(&route(), &Map::new(), &capture(text)).unwrap_err();
         assert_eq!(failure.kind, FailureKind::NotFound, "{text}");
@@ -132,7 +132,7 @@ fn a_capture_of_kind_string_takes_any_segment() {
 }
 
 #[test]
-fn a_capture_that_no_field_describes_is_our_fault() {
+fn capture_without_field_is_internal_failure() {
     let failure =
         fold_names(&route(), &Map::new(), &[("other".to_owned(), "a".to_owned())]).unwrap_err();
     assert_eq!(failure.kind, FailureKind::Internal);
@@ -158,7 +158,7 @@ fn open_fields_keep_the_unknown_as_it_came() {
 }
 
 #[test]
-fn a_verbatim_body_stays_as_it_came_and_has_no_captures() {
+fn verbatim_body_stays_unchanged_without_captures() {
     let route = Route { open_fields: true, verbatim: true, ..route() };
     let input = map(json!({ "name": null, "ttl": "", "host": { "a": [null] } }));
     let folded = fold_names(&route, &input, &capture("a")).unwrap();
@@ -169,7 +169,7 @@ fn a_verbatim_body_stays_as_it_came_and_has_no_captures() {
 }
 
 #[test]
-fn a_secret_document_is_not_a_secret_of_the_call() {
+fn secret_document_is_no_secret_of_call() {
     let fields = vec![Field::new("data", FieldKind::Any, "").secret()];
     let values = map(json!({ "data": { "password": "hunter2" } }));
     assert_eq!(secrets(&fields, &values), Vec::<&str>::new());
@@ -208,7 +208,7 @@ fn update_keeps_absent_fields() {
 }
 
 #[test]
-fn an_empty_text_for_a_duration_a_number_or_a_flag_changes_nothing_in_an_update() {
+fn empty_scalar_text_changes_nothing_in_update() {
     let kinds = [
         ("ttl", FieldKind::Duration),
         ("uses", FieldKind::Int),
@@ -249,7 +249,7 @@ fn a_route_without_existence_is_always_complete() {
 }
 
 #[test]
-fn exclusive_fields_exclude_each_other_only_when_both_are_used() {
+fn exclusive_fields_conflict_only_when_both_used() {
     for creating in [true, false] {
         let mut values = map(json!({ "statements": ["x"], "period": 60, "schedule": "0 0 * * *" }));
         let failure = apply_defaults(&route(), &mut values, creating).unwrap_err();
@@ -262,14 +262,14 @@ fn exclusive_fields_exclude_each_other_only_when_both_are_used() {
 }
 
 #[test]
-fn a_default_stays_away_when_its_rival_is_given() {
+fn default_is_omitted_when_rival_is_given() {
     let mut values = map(json!({ "statements": ["x"], "schedule": "0 0 * * *" }));
     apply_defaults(&route(), &mut values, true).unwrap();
     assert!(!values.contains_key("period"));
 }
 
 #[test]
-fn a_default_that_does_not_fit_is_our_fault() {
+fn unfit_default_is_internal_failure() {
     let mut route = route();
     route.fields[4].default = Some(json!("soon"));
     let failure =
@@ -278,7 +278,7 @@ fn a_default_that_does_not_fit_is_our_fault() {
 }
 
 #[test]
-fn secrets_are_all_texts_inside_marked_fields_under_any_name() {
+fn marked_field_texts_of_any_name_are_secrets() {
     let values = map(json!({
         "cluster_host": "seen", "password": "p1", "pass": "p2",
         "keys": ["k1", { "deep": ["k2", ""] }, 5, null], "unknown": "u",

@@ -94,7 +94,7 @@ fn json_lists_of_objects_are_repeated_items() {
 }
 
 #[test]
-fn json_objects_with_plain_values_stay_blocks_without_labels() {
+fn plain_json_objects_stay_blocks_without_labels() {
     let body = read(r#"{"agent": {"policy": "read"}, "empty": {}, "mixed": {"a": {}, "b": 1}}"#);
     assert!(
         body.items.iter().all(|i| i.labels.is_empty() && matches!(i.value, HclValue::Block(_)))
@@ -113,7 +113,7 @@ fn json_keys_given_twice_are_both_kept() {
 }
 
 #[test]
-fn blocks_with_and_without_an_equals_sign_are_the_same() {
+fn blocks_with_or_without_equals_sign_are_equal() {
     assert_eq!(value("a = { b = 1 }"), value("a { b = 1 }"));
     assert_eq!(value("a = { b = 1, \"c\" = 2, }"), value("a { b = 1 c = 2 }"));
 }
@@ -128,7 +128,7 @@ fn text_is_unescaped_and_interpolation_is_plain_text() {
 }
 
 #[test]
-fn heredocs_keep_their_lines_and_lose_only_a_common_margin() {
+fn heredocs_keep_lines_and_lose_only_common_margin() {
     assert_eq!(value("a = <<EOF\n x\n\"y\" # no comment\nEOF\n"), text(" x\n\"y\" # no comment\n"));
     assert_eq!(value("a = <<-EOF\n    x\n      y\n    EOF"), text("x\n  y\n"));
     assert_eq!(value("a = <<-EOF\n  x\n      y\n    EOF\n"), text("  x\n      y\n"));
@@ -189,7 +189,7 @@ fn a_refusal_names_the_place_and_the_remedy() {
 }
 
 #[test]
-fn a_refusal_shows_only_the_start_of_a_long_word() {
+fn refusal_shows_only_start_of_long_word() {
     let long = "w".repeat(100_000);
     for source in
         [long.clone(), format!("a = {long}"), format!("a = 1{long}"), format!("\"{long}\" b = 1")]
@@ -232,7 +232,7 @@ fn depth_is_bounded_in_both_syntaxes() {
 }
 
 #[test]
-fn the_number_of_nodes_is_bounded_in_both_syntaxes() {
+fn node_count_is_bounded_in_both_syntaxes() {
     let list = |count: usize| format!("a = [{}]", "1,".repeat(count));
     assert!(parse(&list(MAX_NODES - 2)).is_ok());
     let labels = format!("a {} {{}}", "b ".repeat(MAX_NODES));
@@ -250,7 +250,7 @@ fn the_size_of_the_text_is_bounded() {
 }
 
 #[test]
-fn a_long_json_key_is_not_multiplied_by_the_objects_below_it() {
+fn long_json_key_is_not_multiplied_by_objects() {
     let bomb = format!("{{\"{}\": [{}{{}}]}}", "k".repeat(500_000), "{},".repeat(90_000));
     assert_eq!(read(&bomb).items.len(), 1);
 }
@@ -291,7 +291,7 @@ fn no_sequence_of_fragments_makes_the_parser_panic() {
 }
 
 #[test]
-fn every_prefix_of_a_policy_is_read_or_refused() {
+fn every_policy_prefix_is_read_or_refused() {
     for (end, _) in POLICY.char_indices() {
         if let Err(error) = parse(&POLICY[..end]) {
             assert!(error.line <= 12, "{error}");

@@ -20,7 +20,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn hcl_and_the_spellings_of_json_say_the_same() {
+fn hcl_and_json_spellings_are_equivalent() {
     let hcl = PasswordPolicy::parse(LETTERS).unwrap();
     let rule = r#"{"charset": "abcdefghij", "min-chars": 1}"#;
     for json in [
@@ -68,7 +68,7 @@ fn every_password_satisfies_its_policy() {
 /// twice the mean as its variance. The draws are equal in every run, and stay within four
 /// deviations.
 #[test]
-fn every_password_that_satisfies_a_policy_is_as_likely_as_the_others() {
+fn passwords_satisfying_policy_are_equally_likely() {
     let text = r#"length = 4 rule "charset" { charset = "d" min-chars = 1 }
                   rule "charset" { charset = "ab" min-chars = 1 }
                   rule "charset" { charset = "abc" }"#;
@@ -120,7 +120,7 @@ fn invalid_password_policy_error_names_mistake() {
 }
 
 #[test]
-fn rules_that_ask_for_more_than_there_is_room_for_are_refused() {
+fn rules_needing_more_than_length_are_refused() {
     let text = "length = 4\nrule \"charset\" { charset = \"abc\"\n min-chars = 5 }";
     assert!(refusal(text).contains("at least 5 characters, but length is 4"));
     let huge = text.replace("= 5", "= 18446744073709551615");
@@ -129,7 +129,7 @@ fn rules_that_ask_for_more_than_there_is_room_for_are_refused() {
 }
 
 #[test]
-fn rules_that_hardly_a_text_satisfies_are_refused_in_bounded_work() {
+fn rarely_satisfied_rules_are_refused_in_bounded_work() {
     let text =
         "length = 100 rule \"charset\" { charset = \"abcdefghijklmnopqrstuvwxyz0123456789\" }
                 rule \"charset\" { charset = \"-\" min-chars = 60 }";

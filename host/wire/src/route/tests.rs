@@ -16,7 +16,7 @@ fn row(verb: Verb, path: &str) -> Route {
 }
 
 #[test]
-fn a_name_that_one_row_marks_secret_is_secret_in_the_whole_table() {
+fn name_secret_in_one_row_is_secret_everywhere() {
     let password = Field {
         aliases: vec!["bindpass".to_owned()],
         ..field("password", FieldKind::String).secret()
@@ -42,7 +42,7 @@ fn table() -> RouteTable {
 }
 
 #[test]
-fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
+fn rest_capture_takes_slashes_with_lowest_priority() {
     let rows = vec![
         row(Verb::Write, "renew"),
         row(Verb::Write, "renew/{id+}"),
@@ -63,7 +63,7 @@ fn a_capture_of_all_that_is_left_takes_slashes_and_yields_to_every_other_row() {
 }
 
 #[test]
-fn a_capture_of_the_rest_is_followed_by_the_end_of_the_path() {
+fn rest_capture_precedes_literal_path_end() {
     let rows = vec![row(Verb::Write, "mounts/{path+}"), row(Verb::Write, "mounts/{path+}/tune")];
     let table = RouteTable::new(rows).unwrap();
     let found = |path: &str| match table.find(Verb::Write, path) {
@@ -98,7 +98,7 @@ fn why(route: Route) -> String {
 }
 
 #[test]
-fn a_path_leads_to_its_row_with_the_rows_own_capture_names() {
+fn path_finds_row_with_own_capture_names() {
     assert_eq!(found(Verb::Read, ""), (0, Vec::new()));
     assert_eq!(found(Verb::List, "roles"), (1, Vec::new()));
     assert_eq!(found(Verb::Read, "roles/a b"), (2, pairs(&[("name", "a b")])));
@@ -107,13 +107,13 @@ fn a_path_leads_to_its_row_with_the_rows_own_capture_names() {
 }
 
 #[test]
-fn a_literal_wins_over_a_capture_even_for_a_verb_it_lacks() {
+fn literal_wins_over_capture_even_without_verb() {
     assert_eq!(found(Verb::Write, "roles/reset"), (4, Vec::new()));
     assert_eq!(table().find(Verb::Read, "roles/reset"), RouteMatch::NoVerb);
 }
 
 #[test]
-fn a_literal_that_leads_nowhere_gives_way_to_a_capture() {
+fn dead_end_literal_yields_to_capture() {
     assert_eq!(found(Verb::Read, "library/manage/status"), (6, pairs(&[("set", "manage")])));
     assert_eq!(found(Verb::Read, "library/manage/x/status").0, 7);
 }
@@ -141,7 +141,7 @@ fn unknown_path_and_unknown_verb_are_distinguished() {
 }
 
 #[test]
-fn a_table_of_every_mix_of_literals_and_captures_finds_the_most_literal_row() {
+fn most_literal_row_is_found_among_all_mixes() {
     let pattern = |mix: u32| {
         let part = |place| {
             if (mix >> place) & 1 == 1 { format!("{{c{place}}}") } else { "a".to_owned() }
@@ -172,7 +172,7 @@ fn a_bad_pattern_is_refused_with_its_row() {
 }
 
 #[test]
-fn two_rows_for_one_verb_and_path_are_refused_with_any_names_of_captures() {
+fn duplicate_rows_are_refused_despite_other_capture_names() {
     let table =
         RouteTable::new(vec![row(Verb::Read, "roles/{name}"), row(Verb::Read, "roles/{role}")]);
     assert!(table.unwrap_err().contains("roles/{role}"));
@@ -180,7 +180,7 @@ fn two_rows_for_one_verb_and_path_are_refused_with_any_names_of_captures() {
 }
 
 #[test]
-fn a_capture_needs_a_field_of_kind_name_or_string() {
+fn capture_needs_field_of_name_or_string_kind() {
     let mut bare = row(Verb::Read, "creds/{name}");
     bare.fields.clear();
     assert!(why(bare.clone()).contains("\"name\""));
@@ -207,7 +207,7 @@ fn a_name_stands_for_one_field_only() {
 }
 
 #[test]
-fn an_old_name_is_marked_and_of_a_field_of_its_kind() {
+fn old_name_is_marked_and_matches_field_kind() {
     let of = |fields: Vec<Field>| why(Route { fields, ..Route::new(Verb::Write, "x", "") });
     let ttl = |name: &str| field(name, FieldKind::Duration);
     let unmarked = of(vec![ttl("token_ttl"), ttl("ttl")]);
@@ -261,7 +261,7 @@ fn successor_uses_captures_of_its_row() {
 }
 
 #[test]
-fn an_exclusive_group_names_at_least_two_known_fields() {
+fn exclusive_group_names_at_least_two_known_fields() {
     let grouped = |names: &[&str]| Route {
         exclusive: vec![names.iter().map(|name| (*name).to_owned()).collect()],
         ..row(Verb::Write, "{a}/{b}")
@@ -289,7 +289,7 @@ fn a_default_must_fit_its_kind() {
 }
 
 #[test]
-fn only_a_read_is_asked_for_as_something_else() {
+fn only_read_is_asked_as_another_operation() {
     let row =
         |verb| Route { asked_as: Some(Operation::Update), ..Route::new(verb, "turn", "turns") };
     assert!(RouteTable::new(vec![row(Verb::Read)]).is_ok());
@@ -297,7 +297,7 @@ fn only_a_read_is_asked_for_as_something_else() {
 }
 
 #[test]
-fn filling_happens_once_so_that_a_capture_cannot_name_another() {
+fn pattern_is_filled_once_without_nested_captures() {
     let captures = pairs(&[("a", "{b}"), ("b", "x")]);
     assert_eq!(fill_pattern("role/{a}/{b}", &captures), "role/{b}/x");
     assert_eq!(fill_pattern("role/", &captures), "role/");
@@ -330,7 +330,7 @@ fn login_route_must_be_unauthenticated_write() {
 }
 
 #[test]
-fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide() {
+fn public_row_reads_or_writes_without_policy_options() {
     let public = |verb: Verb, change: &dyn Fn(&mut Route)| {
         let mut route = Route { unauthenticated: true, ..Route::new(verb, "keys", "shows keys") };
         change(&mut route);
@@ -350,7 +350,7 @@ fn a_public_row_reads_or_writes_and_is_open_to_nothing_that_policy_would_decide(
 }
 
 #[test]
-fn a_verbatim_row_takes_any_member_and_each_may_be_a_secret() {
+fn verbatim_row_takes_any_member_as_possible_secret() {
     let path = Field::new("path", FieldKind::String, "where");
     let row = |change: &dyn Fn(&mut Route)| {
         let mut route = Route {

@@ -29,7 +29,7 @@ fn loan(borrower: &str) -> Loan {
 }
 
 #[test]
-fn a_record_of_the_first_version_is_plain_json() {
+fn first_version_record_is_plain_json() {
     let bytes = loan("ann").to_bytes().unwrap();
     assert_eq!(bytes, br#"{"borrower":"ann","extensions":[]}"#);
     assert_eq!(Loan::from_bytes(&bytes), Ok(loan("ann")));
@@ -37,7 +37,7 @@ fn a_record_of_the_first_version_is_plain_json() {
 }
 
 #[test]
-fn a_record_of_a_later_version_says_so_and_no_earlier_release_reads_it() {
+fn marked_later_version_is_refused_by_earlier_release() {
     let bytes = NewLoan { who: "ann".to_owned() }.to_bytes().unwrap();
     assert_eq!(bytes, br#"v3 {"who":"ann"}"#);
     assert_eq!(NewLoan::from_bytes(&bytes).unwrap().who, "ann");

@@ -5,7 +5,7 @@ use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
-fn a_login_carries_the_role_and_the_metadata_of_its_secret_id() {
+fn login_carries_role_and_secret_id_metadata() {
     let stage = TestMount::new(&json!({"token_policies": "dev", "token_ttl": "1h"}));
     let fields = json!({"metadata": r#"{"owner": "web", "role_name": "admin"}"#});
     let secret_id = stage.secret_id("web", &fields);
@@ -42,7 +42,7 @@ fn all_that_proves_nothing_gets_one_answer() {
 }
 
 #[test]
-fn each_use_is_counted_and_the_last_one_removes_the_secret_id() {
+fn each_use_counts_and_last_removes_secret_id() {
     let stage = TestMount::new(&json!({"secret_id_num_uses": 3}));
     let secret_id = stage.secret_id("web", &json!({}));
     for left in [2, 1] {
@@ -56,7 +56,7 @@ fn each_use_is_counted_and_the_last_one_removes_the_secret_id() {
 }
 
 #[test]
-fn a_login_from_elsewhere_is_refused_and_spends_no_use() {
+fn refused_login_from_elsewhere_spends_no_use() {
     for (role, fields) in [
         (json!({"secret_id_bound_cidrs": "10.0.0.0/8"}), json!({"num_uses": 1})),
         (json!({"token_bound_cidrs": "10.0.0.0/8"}), json!({"num_uses": 1})),
@@ -76,7 +76,7 @@ fn a_login_from_elsewhere_is_refused_and_spends_no_use() {
 }
 
 #[test]
-fn the_networks_of_a_secret_id_bind_its_token() {
+fn secret_id_networks_bind_its_token() {
     let stage = TestMount::new(&json!({"token_bound_cidrs": "10.0.0.0/8"}));
     let fields = json!({"token_bound_cidrs": "10.1.0.0/16"});
     let secret_id = stage.secret_id("web", &fields);
@@ -87,7 +87,7 @@ fn the_networks_of_a_secret_id_bind_its_token() {
 }
 
 #[test]
-fn narrowed_networks_of_a_role_bind_earlier_secret_ids() {
+fn narrowed_role_networks_bind_earlier_secret_ids() {
     let stage = TestMount::new(&json!({}));
     let fields = json!({"token_bound_cidrs": "10.0.0.0/8,192.0.2.0/24"});
     let secret_id = stage.secret_id("web", &fields);
@@ -116,7 +116,7 @@ fn narrowed_networks_of_a_role_bind_earlier_secret_ids() {
 }
 
 #[test]
-fn narrowed_uses_and_lifetime_of_a_role_bind_earlier_secret_ids() {
+fn narrowed_uses_and_ttl_bind_earlier_secret_ids() {
     let stage = TestMount::new(&json!({}));
     let secret_id = stage.secret_id("web", &json!({}));
     assert!(stage.login("web", &secret_id).is_ok());
@@ -146,7 +146,7 @@ fn renewal_requires_current_role_constraints() {
 }
 
 #[test]
-fn a_role_without_secret_ids_is_bound_by_networks() {
+fn role_without_secret_ids_is_bound_by_networks() {
     let role = json!({"bind_secret_id": false, "secret_id_bound_cidrs": "10.0.0.0/8"});
     let mut stage = TestMount::new(&role);
     assert!(stage.log_in(&stage.role_id("web"), &Value::Null).is_ok());
@@ -157,7 +157,7 @@ fn a_role_without_secret_ids_is_bound_by_networks() {
 }
 
 #[test]
-fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
+fn renewal_rereads_role_and_refuses_recreated_role() {
     let stage = TestMount::new(&json!({"token_ttl": 60}));
     let secret_id = stage.secret_id("web", &json!({"metadata": {"owner": "web"}}));
     let login = stage.login("web", &secret_id).ok().unwrap();

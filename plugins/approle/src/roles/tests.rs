@@ -5,7 +5,7 @@ use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
-fn a_role_is_created_shown_listed_changed_and_removed() {
+fn role_is_created_shown_listed_changed_and_removed() {
     let stage = TestMount::new(&json!({"policies": "b,a", "period": 60, "secret_id_ttl": "10m"}));
     let shown = stage.bed.read("role/web").ok().unwrap().data;
     for (name, value) in [
@@ -33,7 +33,7 @@ fn a_role_is_created_shown_listed_changed_and_removed() {
 }
 
 #[test]
-fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
+fn operator_mistake_is_refused_with_remedy() {
     let stage = TestMount::new(&json!({"local_secret_ids": true}));
     for (path, body, says) in [
         ("role/bad", json!({"bind_secret_id": false}), "at least one constraint"),
@@ -57,7 +57,7 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn a_role_id_belongs_to_one_role_of_the_mount() {
+fn role_id_belongs_to_one_role_per_mount() {
     let stage = TestMount::new(&json!({"role_id": "of-web"}));
     assert_eq!(stage.role_id("web"), "of-web");
     let taken = stage.bed.write("role/ops", &json!({"role_id": "of-web"})).err().unwrap();
@@ -76,7 +76,7 @@ fn a_role_id_belongs_to_one_role_of_the_mount() {
 }
 
 #[test]
-fn each_setting_has_a_path_that_shows_changes_and_resets_it() {
+fn each_setting_path_shows_changes_and_resets_setting() {
     let stage = TestMount::new(&json!({"token_bound_cidrs": "192.0.2.0/24"}));
     for (path, name, value, reset) in [
         ("policies", "token_policies", json!(["a"]), json!([])),

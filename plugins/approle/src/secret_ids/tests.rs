@@ -5,7 +5,7 @@ use bulkhead_sdk::{FailureKind, Host};
 use serde_json::json;
 
 #[test]
-fn a_secret_id_is_generated_listed_looked_up_and_destroyed() {
+fn secret_id_is_generated_listed_looked_up_destroyed() {
     let stage = TestMount::new(&json!({"secret_id_num_uses": 5, "secret_id_ttl": "1h"}));
     let made = stage.secret_id("web", &json!({"num_uses": 2, "metadata": {"owner": "web"}}));
     assert_eq!((&made["secret_id_ttl"], &made["secret_id_num_uses"]), (&json!(3_600), &json!(2)));
@@ -28,7 +28,7 @@ fn a_secret_id_is_generated_listed_looked_up_and_destroyed() {
 }
 
 #[test]
-fn nothing_of_a_secret_id_is_stored_but_a_keyed_hash() {
+fn only_keyed_hash_of_secret_id_is_stored() {
     let stage = TestMount::new(&json!({}));
     let made = stage.secret_id("web", &json!({}));
     let secret_id = made["secret_id"].as_str().unwrap();
@@ -43,7 +43,7 @@ fn nothing_of_a_secret_id_is_stored_but_a_keyed_hash() {
 }
 
 #[test]
-fn no_role_reaches_a_secret_id_of_another_role() {
+fn role_cannot_reach_secret_id_of_other_role() {
     let stage = TestMount::new(&json!({}));
     stage.role("ops", &json!({}));
     let of_ops = stage.secret_id("ops", &json!({}));

@@ -15,7 +15,7 @@ fn run(stage: &TestMount, key: &str) {
 }
 
 #[test]
-fn a_secret_id_is_removed_at_its_end_and_not_before() {
+fn secret_id_is_removed_only_at_its_end() {
     let stage = TestMount::new(&json!({}));
     stage.secret_id("web", &json!({"ttl": 60}));
     let hash = stage.bed.host.storage().keys("secret/", "", 1).unwrap().remove(0);
@@ -48,7 +48,7 @@ fn tidy_removes_expired_secret_ids_only() {
 }
 
 #[test]
-fn the_secret_ids_of_a_removed_role_are_removed_page_by_page() {
+fn secret_ids_of_removed_role_are_removed_pagewise() {
     let stage = TestMount::new(&json!({}));
     stage.role("ops", &json!({}));
     let of_ops = stage.secret_id("ops", &json!({}));

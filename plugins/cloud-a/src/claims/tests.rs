@@ -24,7 +24,7 @@ fn the_token_of_a_bound_principal_lets_in() {
 }
 
 #[test]
-fn forged_and_borrowed_tokens_are_refused_as_the_callers_mistake() {
+fn forged_and_borrowed_tokens_are_caller_errors() {
     let bed = with_role(&role());
     let long_ago = json!({"exp": NOW - 60, "nbf": NOW - 99});
     let other_tenant = ISSUER.replace("1111-2222", "1111-3222");
@@ -62,7 +62,7 @@ fn forged_and_borrowed_tokens_are_refused_as_the_callers_mistake() {
 }
 
 #[test]
-fn neither_the_algorithm_nor_the_key_is_the_tokens_choice() {
+fn token_chooses_neither_algorithm_nor_key() {
     let bed = with_role(&role());
     let good = token(&json!({}));
     let (signed_part, signature) = good.rsplit_once('.').unwrap();
@@ -91,7 +91,7 @@ fn neither_the_algorithm_nor_the_key_is_the_tokens_choice() {
 }
 
 #[test]
-fn keys_that_are_weak_or_for_something_else_prove_nothing() {
+fn weak_or_other_purpose_keys_prove_nothing() {
     for change in [json!({"use": "enc"}), json!({"alg": "RS512"}), json!({"kty": "oct"})] {
         let bed = with_role(&role());
         let mut keys = key_set(&[("k1", &key(0))]);
@@ -106,7 +106,7 @@ fn keys_that_are_weak_or_for_something_else_prove_nothing() {
 }
 
 #[test]
-fn the_tokens_of_others_cost_their_issuer_nothing_and_unknown_keys_one_request_a_minute() {
+fn foreign_tokens_cost_nothing_unknown_keys_one_request() {
     let bed = with_role(&role());
     login(&bed, &json!({}), &json!({})).unwrap();
     bed.host.requests();
@@ -123,7 +123,7 @@ fn the_tokens_of_others_cost_their_issuer_nothing_and_unknown_keys_one_request_a
 }
 
 #[test]
-fn an_issuer_speaks_of_its_own_tenant_and_server_alone() {
+fn issuer_speaks_only_for_own_tenant_and_server() {
     for (discovery, why) in [
         (json!({"issuer": ISSUER, "jwks_uri": "https://evil.example/keys"}), "own server"),
         (
@@ -158,7 +158,7 @@ fn an_issuer_speaks_of_its_own_tenant_and_server_alone() {
 }
 
 #[test]
-fn an_issuer_that_is_down_or_redirects_is_not_a_mistake_of_the_caller() {
+fn failing_or_redirecting_issuer_is_no_caller_mistake() {
     for status in [500, 302, 503] {
         let bed = crate::fixture::empty();
         let config = json!({
@@ -173,7 +173,7 @@ fn an_issuer_that_is_down_or_redirects_is_not_a_mistake_of_the_caller() {
 }
 
 #[test]
-fn groups_that_did_not_fit_are_not_taken_for_none() {
+fn overflowing_groups_are_not_taken_for_none() {
     let bed = with_role(&json!({"bound_group_ids": ["g-1"]}));
     let groups = json!({"groups": ["G-1", "", "g-2"]});
     let proven = login(&bed, &groups, &json!({})).unwrap();

@@ -27,7 +27,7 @@ fn a_read_shows_the_defaults_and_no_secret() {
 }
 
 #[test]
-fn the_client_secret_is_shown_to_callers_with_sudo_alone() {
+fn client_secret_is_shown_only_with_sudo() {
     let mut bed = ready();
     bed.caller.capabilities = vec!["read".to_owned()];
     assert!(!bed.read("config").unwrap().data.contains_key("client_secret"));
@@ -67,7 +67,7 @@ fn partial_config_update_keeps_absent_fields() {
 }
 
 #[test]
-fn a_mount_of_the_type_azure_shows_delays_in_nanoseconds() {
+fn azure_mount_shows_delays_in_nanoseconds() {
     let mut bed = ready();
     bed.mount.kind = "azure".to_owned();
     bed.write("config", &json!({"retry_delay": 4, "max_retry_delay": "1m"})).unwrap();
@@ -77,7 +77,7 @@ fn a_mount_of_the_type_azure_shows_delays_in_nanoseconds() {
 }
 
 #[test]
-fn contradictory_or_missing_settings_are_refused_and_change_nothing() {
+fn contradictory_or_missing_settings_are_refused_without_change() {
     let bed = ready();
     let before = bed.host.stored("config");
     for (update, why) in [
@@ -104,7 +104,7 @@ fn contradictory_or_missing_settings_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn a_federated_identity_takes_the_place_of_a_secret_in_one_request_and_is_tried() {
+fn one_request_swaps_secret_for_tried_federated_identity() {
     let bed = ready();
     let federated = json!({"client_secret": "", "identity_token_audience": "api://Exchange"});
     bed.write("config", &federated).unwrap();
@@ -116,7 +116,7 @@ fn a_federated_identity_takes_the_place_of_a_secret_in_one_request_and_is_tried(
 }
 
 #[test]
-fn missing_settings_may_come_from_the_environment_in_either_spelling() {
+fn missing_settings_come_from_either_environment_spelling() {
     let bed = empty();
     assert!(bed.write("config", &json!({"client_id": CLIENT})).is_err());
     bed.host.set_environment("AZURE_TENANT_ID", TENANT);
@@ -130,7 +130,7 @@ fn missing_settings_may_come_from_the_environment_in_either_spelling() {
 }
 
 #[test]
-fn a_rotation_is_set_moved_and_taken_away_with_its_timer() {
+fn rotation_and_timer_are_set_moved_and_removed() {
     let bed = ready();
     let now = bed.host.clock().now();
     bed.write("config", &json!({"rotation_period": "1h"})).unwrap();

@@ -26,7 +26,7 @@ fn unknown_role_is_refused_by_name_only() {
 }
 
 #[test]
-fn a_login_that_is_not_proven_reads_no_secret_and_repeats_nothing_of_its_token() {
+fn unproven_login_reads_no_secret_and_repeats_nothing() {
     let bed = with_role(&json!({"bound_locations": "westus2", "token_policies": "dev"}));
     let config = json!({"client_secret": "", "environment": "AzurePublicCloud"});
     bed.write("config", &config).unwrap();
@@ -54,7 +54,7 @@ fn a_token_that_cannot_pass_costs_no_request() {
 }
 
 #[test]
-fn odd_claims_that_are_signed_are_the_callers_error() {
+fn odd_signed_claims_are_caller_error() {
     let bed = with_role(&json!({"bound_group_ids": "g0"}));
     let many: Vec<String> = (0..600).map(|one| format!("g{one}")).collect();
     for (over, what) in [
@@ -92,7 +92,7 @@ fn metadata_and_alias_contain_proven_values_only() {
 }
 
 #[test]
-fn a_role_that_leaves_everything_open_lets_no_login_in() {
+fn fully_open_role_admits_no_login() {
     let bed = with_role(&json!({"bound_service_principal_ids": "*", "bound_group_ids": "*"}));
     let refused = refusal(login(&bed, &json!({}), &json!({})));
     assert!(refused.starts_with("expected specific bound_group_ids"), "{refused}");
@@ -107,7 +107,7 @@ fn a_role_that_leaves_everything_open_lets_no_login_in() {
 }
 
 #[test]
-fn the_callers_network_is_looked_at_before_the_provider_is_asked() {
+fn caller_network_is_checked_before_provider_request() {
     let mut bed = ready();
     bed.write(
         "role/dev",
@@ -125,7 +125,7 @@ fn the_callers_network_is_looked_at_before_the_provider_is_asked() {
 }
 
 #[test]
-fn keys_and_the_access_token_are_asked_for_once() {
+fn keys_and_access_token_are_requested_once() {
     let bed = with_role(&json!({"bound_resource_groups": "apps"}));
     arrange_machine(&bed, "vm-1", &json!({}));
     let claims = json!({"xms_mirid": machine("vm-1")});
@@ -147,7 +147,7 @@ fn keys_and_the_access_token_are_asked_for_once() {
 }
 
 #[test]
-fn the_cloud_is_asked_by_a_secret_by_an_identity_token_or_by_the_machines_own() {
+fn cloud_access_uses_secret_identity_or_machine_token() {
     let role = json!({"bound_resource_groups": "apps"});
     let claims = json!({"xms_mirid": machine("vm-1")});
     let bed = with_role(&role);
@@ -220,7 +220,7 @@ fn explained(bed: &crate::fixture::CloudBed, over: &Value) -> Vec<(String, bool)
 }
 
 #[test]
-fn an_explanation_lists_every_constraint_and_asks_for_sudo() {
+fn explanation_lists_every_constraint_and_needs_sudo() {
     let mut bed = ready();
     bed.write(
         "role/dev",
@@ -295,7 +295,7 @@ fn renewal_checks_current_role_bounds_without_provider() {
 }
 
 #[test]
-fn a_role_of_the_name_of_one_that_is_gone_renews_no_login_of_it() {
+fn recreated_role_renews_no_earlier_login() {
     let bed = with_role(&by_principal());
     let proven = login(&bed, &json!({}), &json!({})).unwrap();
     bed.write("role/dev", &json!({"token_ttl": 120})).unwrap();
@@ -308,7 +308,7 @@ fn a_role_of_the_name_of_one_that_is_gone_renews_no_login_of_it() {
 }
 
 #[test]
-fn a_key_that_its_issuer_withdrew_proves_nothing_once_the_configuration_is_written_again() {
+fn withdrawn_key_proves_nothing_after_configuration_write() {
     use crate::fixture::{KEYS, key, key_set};
     let bed = with_role(&by_principal());
     // The issuer's second answer.
@@ -321,7 +321,7 @@ fn a_key_that_its_issuer_withdrew_proves_nothing_once_the_configuration_is_writt
 }
 
 #[test]
-fn a_login_that_knows_no_place_does_not_outlive_a_role_that_binds_one() {
+fn login_without_place_ends_when_role_binds_place() {
     let bed = with_role(&by_principal());
     let proven = login(&bed, &json!({"xms_mirid": machine("vm-1")}), &json!({})).unwrap();
     assert!(bed.renew_login(&proven, 0).is_ok());
@@ -330,7 +330,7 @@ fn a_login_that_knows_no_place_does_not_outlive_a_role_that_binds_one() {
 }
 
 #[test]
-fn a_login_ends_within_its_time_however_often_it_is_tried() {
+fn retried_login_ends_within_time_limit() {
     let bed = empty();
     bed.write(
         "config",

@@ -41,7 +41,7 @@ fn with_machine() -> CloudBed {
 }
 
 #[test]
-fn a_machine_logs_in_by_its_own_identity_and_by_one_that_was_given_to_it() {
+fn machine_logs_in_by_own_or_given_identity() {
     let bed = with_machine();
     let vm = machine("vm-1");
     for claims in [own(&vm), given(&vm)] {
@@ -90,7 +90,7 @@ fn a_machine_proves_no_other_one() {
 }
 
 #[test]
-fn statements_in_addition_to_an_id_cannot_contradict_the_id() {
+fn additional_statements_cannot_contradict_id() {
     let bed = with_machine();
     let vm = machine("vm-1");
     for (field, value) in [
@@ -105,7 +105,7 @@ fn statements_in_addition_to_an_id_cannot_contradict_the_id() {
 }
 
 #[test]
-fn ids_that_lead_elsewhere_are_refused_before_anything_is_asked() {
+fn ids_leading_elsewhere_are_refused_before_requests() {
     let bed = with_machine();
     let vm = machine("vm-1");
     login(&bed, &own(&vm), &json!({})).unwrap();
@@ -155,7 +155,7 @@ fn claims_that_are_no_ids_prove_nothing() {
 }
 
 #[test]
-fn without_claims_of_a_resource_its_own_identity_alone_proves_it() {
+fn only_own_identity_proves_resource_without_claims() {
     let bed = with_machine();
     let mine = stated(&json!({"vm_name": "vm-1"}));
     assert!(login(&bed, &json!({}), &mine).is_ok());
@@ -166,7 +166,7 @@ fn without_claims_of_a_resource_its_own_identity_alone_proves_it() {
 }
 
 #[test]
-fn the_principal_must_be_an_identity_of_the_machine() {
+fn principal_must_be_identity_of_machine() {
     let vm = machine("vm-1");
     let stranger = json!({"oid": "e1111111-2222-3333-4444-555555555555", "xms_mirid": vm});
     let bed = with_machine();
@@ -179,7 +179,7 @@ fn the_principal_must_be_an_identity_of_the_machine() {
 }
 
 #[test]
-fn an_answer_about_another_resource_is_believed_in_nothing() {
+fn answer_about_other_resource_is_not_believed() {
     for (over, why) in [
         (json!({"id": machine("vm-2")}), "another resource"),
         (json!({"id": "vm-1"}), "another resource"),
@@ -194,7 +194,7 @@ fn an_answer_about_another_resource_is_believed_in_nothing() {
 }
 
 #[test]
-fn the_managers_refusals_are_400_and_its_faults_502() {
+fn manager_refusals_are_400_and_faults_502() {
     for (status, kind) in [
         (404, FailureKind::InvalidRequest),
         (403, FailureKind::InvalidRequest),
@@ -286,7 +286,7 @@ fn flexible_scale_set_admits_member_machines_only() {
 }
 
 #[test]
-fn any_other_resource_is_asked_for_by_the_newest_version_that_is_not_a_preview() {
+fn other_resources_use_newest_non_preview_version() {
     let bed = with_role(&bound());
     let site = id("microsoft.web/sites", "app");
     let types = json!({"namespace": "Microsoft.Web", "resourceTypes": [
@@ -310,7 +310,7 @@ fn any_other_resource_is_asked_for_by_the_newest_version_that_is_not_a_preview()
 }
 
 #[test]
-fn an_identity_by_itself_is_at_its_own_place_and_at_no_location() {
+fn lone_identity_has_own_place_and_no_location() {
     let claims = json!({"oid": GIVEN, "xms_mirid": identity("shared")});
     let bed = with_role(&json!({"bound_resource_groups": "apps"}));
     arrange_identity(&bed, "shared", GIVEN, APP);
@@ -350,7 +350,7 @@ fn listed(name: &str, principal: &str, app: &str) -> Value {
 }
 
 #[test]
-fn without_claims_an_identity_is_looked_for_in_the_bound_groups() {
+fn identity_without_claims_is_sought_in_bound_groups() {
     let bed = with_role(&json!({"bound_resource_groups": "apps"}));
     let next = format!("https://management.azure.com{}?$skiptoken=2", list_of("apps"));
     let first = json!({"value": [listed("a", GIVEN, "other")], "nextLink": next});
@@ -375,7 +375,7 @@ fn without_claims_an_identity_is_looked_for_in_the_bound_groups() {
 }
 
 #[test]
-fn a_list_goes_on_at_its_own_server_and_not_without_end() {
+fn list_continues_at_own_server_up_to_limit() {
     let claims = json!({"oid": GIVEN});
     for link in [
         "https://evil.example/subscriptions/x",

@@ -32,7 +32,7 @@ fn a_role_binds_something_and_shows_every_list() {
 }
 
 #[test]
-fn partial_role_update_keeps_absent_fields_and_clears_lists() {
+fn role_update_keeps_absent_fields_and_clears_lists() {
     let bed = ready();
     let role = json!({"bound_group_ids": ["g"], "bound_locations": ["westus"], "token_ttl": 60});
     bed.write("role/dev", &role).unwrap();
@@ -45,7 +45,7 @@ fn partial_role_update_keeps_absent_fields_and_clears_lists() {
 }
 
 #[test]
-fn settings_without_effect_or_without_possible_logins_are_reported() {
+fn ineffective_or_unmeetable_role_settings_are_reported() {
     let bed = ready();
     let role = json!({"bound_service_principal_ids": "*", "max_jwt_exp": "15m"});
     let warnings = bed.write("role/dev", &role).unwrap().warnings;

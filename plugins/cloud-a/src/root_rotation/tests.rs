@@ -8,7 +8,7 @@ use bulkhead_sdk::{Failure, FailureKind, Host};
 use serde_json::{Value, json};
 
 #[test]
-fn the_new_secret_counts_when_it_works_and_then_the_old_one_alone_is_removed() {
+fn working_new_secret_counts_then_old_is_removed() {
     let mut bed = with_new_secret();
     bed.caller.capabilities = vec!["sudo".to_owned(), "update".to_owned()];
     assert_eq!(bed.read("config").unwrap().data["client_secret"], SECRET);
@@ -54,7 +54,7 @@ fn arrange_tokens(bed: &CloudBed, works: &[bool]) {
 }
 
 #[test]
-fn a_secret_that_does_not_work_yet_is_tried_again_every_minute() {
+fn secret_not_yet_working_is_retried_every_minute() {
     let bed = with_new_secret();
     bed.write("config", &json!({"max_retries": 0})).unwrap();
     arrange_tokens(&bed, &[false, false, true]);
@@ -72,7 +72,7 @@ fn a_secret_that_does_not_work_yet_is_tried_again_every_minute() {
 }
 
 #[test]
-fn a_secret_that_never_works_is_given_up_after_an_hour_and_removed() {
+fn never_working_secret_is_removed_after_one_hour() {
     let bed = with_new_secret();
     rotate(&bed).unwrap();
     // The new secret is refused twice, and then the current one works.
@@ -153,7 +153,7 @@ fn secret_with_lost_answer_is_removed_by_name() {
 }
 
 #[test]
-fn a_process_that_dies_leaves_one_secret_that_is_known() {
+fn process_death_leaves_one_known_secret() {
     // The process dies before the secret is created.
     let bed = with_new_secret();
     bed.host.die_after("checkpoint");
@@ -169,7 +169,7 @@ fn a_process_that_dies_leaves_one_secret_that_is_known() {
 }
 
 #[test]
-fn a_process_that_dies_while_the_new_secret_is_put_in_force_goes_on() {
+fn secret_activation_continues_after_process_death() {
     for step in ["send", "put", "schedule", "delete", "cancel"] {
         let bed = with_new_secret();
         rotate(&bed).unwrap();
@@ -188,7 +188,7 @@ fn a_process_that_dies_while_the_new_secret_is_put_in_force_goes_on() {
 }
 
 #[test]
-fn an_answer_without_a_secret_is_none_and_is_cleaned_up() {
+fn answer_without_secret_fails_and_is_cleaned_up() {
     let bed = with_application();
     bed.host.answer(ADD, answer(200, &json!({"keyId": "key-2", "secretText": ""})));
     assert_eq!(rotate(&bed).unwrap_err().kind, FailureKind::Unreachable);
@@ -197,7 +197,7 @@ fn an_answer_without_a_secret_is_none_and_is_cleaned_up() {
 }
 
 #[test]
-fn a_later_rotation_that_fails_makes_no_earlier_name_be_looked_for_longer() {
+fn failed_later_rotation_prolongs_no_earlier_name_search() {
     let bed = with_application();
     bed.host.answer(ADD, answer(200, &json!({"keyId": "key-2", "secretText": ""})));
     let names = |bed: &CloudBed| {
@@ -217,7 +217,7 @@ fn a_later_rotation_that_fails_makes_no_earlier_name_be_looked_for_longer() {
 }
 
 #[test]
-fn where_there_is_no_secret_there_is_nothing_to_rotate() {
+fn rotation_without_secret_is_refused() {
     let bed = ready();
     for (update, why) in [
         (json!({"client_secret": ""}), "no client_secret to rotate"),
@@ -236,7 +236,7 @@ fn where_there_is_no_secret_there_is_nothing_to_rotate() {
 }
 
 #[test]
-fn the_application_is_one_and_the_one_that_was_asked_for() {
+fn application_must_be_unique_and_as_requested() {
     for (body, kind) in [
         (json!({"value": []}), FailureKind::InvalidRequest),
         (json!({"value": [{"id": "a", "appId": "other"}]}), FailureKind::Unreachable),
@@ -281,7 +281,7 @@ fn config_deletion_warns_of_secrets_left_at_provider() {
 }
 
 #[test]
-fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+fn every_scheduled_rotation_outcome_sets_next_time() {
     let lost = || answer(500, &json!({}));
     let refused = || answer(403, &json!({"error": {"code": "Authorization_RequestDenied"}}));
     let nonsense = || answer(200, &json!({"keyId": "key-2"}));

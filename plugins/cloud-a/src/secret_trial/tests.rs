@@ -21,7 +21,7 @@ fn write_unproven(bed: &CloudBed, secret: &str) {
 }
 
 #[test]
-fn a_refused_secret_does_not_replace_the_working_one() {
+fn refused_secret_does_not_replace_working_one() {
     let bed = rotated();
     let before = bed.host.stored("config");
     answer_tokens(&bed, &[false, true]);
@@ -75,7 +75,7 @@ fn a_secret_of_an_earlier_release_is_protected() {
 }
 
 #[test]
-fn a_working_secret_replaces_and_removes_the_rotated_one() {
+fn working_secret_replaces_and_removes_rotated_one() {
     let bed = rotated();
     let written = bed.write("config", &json!({"client_secret": "of-the-operator"})).unwrap();
     assert!(written.warnings.is_empty(), "{:?}", written.warnings);
@@ -145,7 +145,7 @@ fn only_copy_note_names_kept_secrets() {
 }
 
 #[test]
-fn a_former_secret_is_spared_if_it_alone_works() {
+fn former_secret_is_spared_if_alone_working() {
     let bed = with_former_secret();
     answer_tokens(&bed, &[true, false, true]);
     bed.write("config", &json!({"client_secret": SECRET})).unwrap();
@@ -172,7 +172,7 @@ fn two_refused_secrets_are_tried_by_no_timer() {
 }
 
 #[test]
-fn an_unproven_secret_leaves_the_rotated_one_a_candidate() {
+fn unproven_secret_leaves_rotated_one_as_candidate() {
     for (works, expected) in [(&[true][..], "of-the-operator"), (&[false, true][..], NEW)] {
         let mut bed = rotated();
         write_unproven(&bed, "of-the-operator");
@@ -202,7 +202,7 @@ fn answers_about_other_things_prove_nothing() {
 }
 
 #[test]
-fn an_unknown_answer_about_the_rotated_secret_keeps_it() {
+fn unknown_answer_keeps_rotated_secret() {
     // A refused secret, and one that the rotation replaced and that works.
     for (written, first) in [("another", 401), (SECRET, 200)] {
         let bed = rotated();
@@ -279,7 +279,7 @@ fn a_removed_configuration_names_kept_secrets() {
 }
 
 #[test]
-fn a_process_that_dies_in_a_trial_goes_on() {
+fn secret_trial_continues_after_process_death() {
     for step in ["send", "put", "delete", "schedule", "cancel"] {
         let bed = rotated();
         write_unproven(&bed, "another");

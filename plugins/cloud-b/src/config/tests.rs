@@ -5,7 +5,7 @@ use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
-fn a_configuration_that_was_never_written_is_read_with_the_defaults_that_clients_expect() {
+fn unwritten_configuration_is_read_with_client_defaults() {
     let expected = json!({
         "iam_alias": "role_id",
         "gce_alias": "role_id",
@@ -33,7 +33,7 @@ fn a_configuration_cannot_be_removed() {
 }
 
 #[test]
-fn credentials_are_shown_without_their_key_and_removed_by_an_empty_text() {
+fn credentials_omit_key_and_empty_text_removes_credentials() {
     let bed = configured();
     let shown = bed.read("config").unwrap().data;
     for (name, value) in [
@@ -102,7 +102,7 @@ fn metadata_is_all_or_a_list_or_nothing() {
 }
 
 #[test]
-fn federation_takes_the_place_of_credentials_in_one_request() {
+fn federation_replaces_credentials_in_one_request() {
     let bed = configured();
     let audience = "https://iam.googleapis.com/projects/1/locations/global/x";
     let federation = json!({"identity_token_audience": audience, "service_account_email": OWN});
@@ -118,7 +118,7 @@ fn federation_takes_the_place_of_credentials_in_one_request() {
 }
 
 #[test]
-fn federation_is_refused_where_the_server_makes_no_identity_tokens() {
+fn federation_without_server_identity_tokens_is_refused() {
     let bed = empty();
     bed.host.refuse("token", Failure::new(FailureKind::PreconditionFailed, "no issuer is set"));
     let federation = json!({"identity_token_audience": "a", "service_account_email": OWN});
@@ -128,7 +128,7 @@ fn federation_is_refused_where_the_server_makes_no_identity_tokens() {
 }
 
 #[test]
-fn a_bad_configuration_is_refused_and_nothing_is_stored() {
+fn bad_configuration_is_refused_and_not_stored() {
     let file = |change: Value| {
         let mut file = key_file("k", ACCOUNT_KEY);
         for (name, value) in change.as_object().unwrap() {
@@ -181,7 +181,7 @@ fn a_bad_configuration_is_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn a_rotation_is_due_only_while_there_is_a_key_and_other_settings_leave_its_time_alone() {
+fn rotation_due_requires_key_and_ignores_other_settings() {
     let bed = empty();
     let warned = bed.write("config", &json!({ "rotation_period": "1h" })).unwrap();
     assert!(warned.warnings[0].contains("nothing is rotated"), "{:?}", warned.warnings);

@@ -8,7 +8,7 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_service_is_where_it_always_is_unless_it_is_said() {
+fn service_without_custom_endpoint_has_default_base() {
     for (service, base) in [
         (CloudService::Api, "https://www.googleapis.com"),
         (CloudService::Iam, "https://iam.googleapis.com"),
@@ -20,7 +20,7 @@ fn a_service_is_where_it_always_is_unless_it_is_said() {
 }
 
 #[test]
-fn an_endpoint_keeps_the_path_of_its_service_unless_it_has_its_own() {
+fn custom_endpoint_without_own_path_keeps_service_path() {
     for (service, text, base) in [
         (CloudService::Api, "www.p.example", "https://www.p.example"),
         (CloudService::Api, "https://www.p.example:8443/", "https://www.p.example:8443"),
@@ -41,7 +41,7 @@ fn an_endpoint_keeps_the_path_of_its_service_unless_it_has_its_own() {
 }
 
 #[test]
-fn endpoints_are_merged_key_by_key_and_an_empty_one_removes_its_key() {
+fn endpoints_merge_by_key_and_empty_value_removes() {
     let mut kept = map(&[("api", "a.example"), ("iam", "i.example")]);
     merge(&map(&[("iam", ""), ("crm", "c.example")]), &mut kept).unwrap();
     assert_eq!(kept, map(&[("api", "a.example"), ("crm", "c.example")]));
@@ -50,7 +50,7 @@ fn endpoints_are_merged_key_by_key_and_an_empty_one_removes_its_key() {
 }
 
 #[test]
-fn an_endpoint_at_a_private_loopback_or_link_local_address_is_refused() {
+fn private_loopback_or_link_local_endpoint_is_refused() {
     for text in [
         "127.0.0.1",
         "https://127.0.0.1:8200",

@@ -51,7 +51,7 @@ fn end_former(bed: &AuthBed<CloudB>) -> Vec<String> {
 }
 
 #[test]
-fn a_refused_key_does_not_replace_the_working_one() {
+fn refused_key_does_not_replace_working_key() {
     let bed = rotated();
     let before = (bed.host.stored("config"), bed.host.stored("root-keys"));
     answer_tokens(&bed, &[false, true]);
@@ -102,7 +102,7 @@ fn a_key_of_an_earlier_release_is_protected() {
 }
 
 #[test]
-fn a_working_key_replaces_and_ends_the_rotated_one() {
+fn working_key_replaces_and_ends_rotated_key() {
     let bed = rotated();
     let written = bed.write("config", &credentials("k-operator")).unwrap();
     assert!(written.warnings.is_empty(), "{:?}", written.warnings);
@@ -129,7 +129,7 @@ fn force_replaces_the_key_without_a_trial() {
 }
 
 #[test]
-fn a_former_key_is_spared_if_it_alone_works() {
+fn former_key_that_alone_works_is_spared() {
     let bed = rotated();
     answer_tokens(&bed, &[true, false, true]);
     bed.write("config", &credentials("k-own")).unwrap();
@@ -155,7 +155,7 @@ fn two_refused_keys_are_tried_by_no_timer() {
 }
 
 #[test]
-fn an_unproven_key_leaves_the_rotated_one_a_candidate() {
+fn unproven_key_leaves_rotated_key_as_candidate() {
     for (works, expected) in [(&[true][..], "k-operator"), (&[false, true][..], "k-new")] {
         let bed = rotated();
         write_unproven(&bed, "k-operator");
@@ -186,7 +186,7 @@ fn answers_about_other_things_prove_nothing() {
 }
 
 #[test]
-fn an_unknown_answer_about_the_rotated_key_keeps_it() {
+fn rotated_key_with_unknown_answer_is_kept() {
     // A refused key, and one that the rotation replaced and that works.
     for (written, first) in [("k-operator", 400), ("k-own", 200)] {
         let bed = rotated();
@@ -211,7 +211,7 @@ fn nothing_is_removed_while_no_key_is_proven() {
 }
 
 #[test]
-fn a_spared_key_ends_after_the_rotated_one_works() {
+fn spared_key_ends_after_rotated_key_works() {
     let bed = rotated();
     write_unproven(&bed, "k-own");
     assert_eq!(bed.host.stored("root-keys"), None);
@@ -256,7 +256,7 @@ fn a_kept_key_goes_to_no_other_place() {
 /// The attack: the owner of another account points the endpoints at their own server, and then
 /// names the account of the kept key with a key that does not work.
 #[test]
-fn no_detour_leads_a_kept_key_to_other_endpoints() {
+fn kept_key_follows_no_detour_to_other_endpoints() {
     let bed = rotated();
     let detour = key_of("thief@evil.iam.gserviceaccount.com", "k-thief").to_string();
     let evil = json!({"iam": "https://iam.evil.example"});
@@ -345,7 +345,7 @@ fn a_new_key_goes_to_no_other_endpoints() {
 }
 
 #[test]
-fn a_process_that_dies_in_a_trial_goes_on() {
+fn secret_trial_continues_after_process_death() {
     for step in ["send", "put", "delete", "schedule", "cancel"] {
         let bed = rotated();
         write_unproven(&bed, "k-operator");

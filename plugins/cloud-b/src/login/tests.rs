@@ -114,7 +114,7 @@ fn missing_fields_are_reported_before_any_request() {
 }
 
 #[test]
-fn a_role_in_another_case_is_the_same_role_and_so_is_its_audience() {
+fn role_and_audience_match_in_any_case() {
     let bed = ready();
     for audience in
         ["vault/dev", "vault/DEV", "http://vault/Dev", "https://b.example:8200/vault/dev"]
@@ -126,7 +126,7 @@ fn a_role_in_another_case_is_the_same_role_and_so_is_its_audience() {
 }
 
 #[test]
-fn letters_beyond_ascii_fold_into_no_role_and_no_audience() {
+fn non_ascii_letters_match_no_role_or_audience() {
     let bed = ready();
     let role = json!({"type": "iam", "bound_service_accounts": EMAIL});
     bed.write("role/desk", &role).unwrap();
@@ -139,7 +139,7 @@ fn letters_beyond_ascii_fold_into_no_role_and_no_audience() {
 }
 
 #[test]
-fn a_token_without_an_audience_or_for_another_is_refused() {
+fn token_with_missing_or_other_audience_is_refused() {
     let bed = ready();
     for audience in [
         Value::Null,
@@ -212,7 +212,7 @@ fn a_token_that_cannot_pass_costs_no_request() {
 }
 
 #[test]
-fn an_instance_that_is_made_in_the_future_is_refused() {
+fn instance_created_in_future_is_refused() {
     let bed = ready();
     let made = |time: u64| {
         let engine = compute_engine(json!({ "instance_creation_timestamp": time }));
@@ -227,7 +227,7 @@ fn an_instance_that_is_made_in_the_future_is_refused() {
 }
 
 #[test]
-fn a_subject_that_is_a_path_is_refused_and_never_asked_for() {
+fn path_as_subject_is_refused_without_request() {
     let bed = ready();
     for subject in [
         json!("../../oauth2/v1/certs"),
@@ -244,7 +244,7 @@ fn a_subject_that_is_a_path_is_refused_and_never_asked_for() {
 }
 
 #[test]
-fn claims_that_an_account_signs_make_it_no_instance() {
+fn claims_signed_by_account_prove_no_instance() {
     // CVE-2020-16251.
     let bed = ready();
     let own = identity(&bed, json!({"iss": EMAIL, "sub": EMAIL}));
@@ -258,7 +258,7 @@ fn claims_that_an_account_signs_make_it_no_instance() {
 }
 
 #[test]
-fn a_token_of_the_provider_that_says_nothing_of_an_instance_is_refused_by_a_role_of_instances() {
+fn instance_role_refuses_provider_token_without_instance_metadata() {
     let bed = ready();
     for google in [
         Value::Null,
@@ -276,7 +276,7 @@ fn a_token_of_the_provider_that_says_nothing_of_an_instance_is_refused_by_a_role
 }
 
 #[test]
-fn tokens_that_are_forged_in_their_form_are_refused() {
+fn tokens_with_forged_form_are_refused() {
     let bed = ready();
     let good = claims(&bed, json!({}));
     let unsigned = "eyJhbGciOiJub25lIn0.e30.";
@@ -296,7 +296,7 @@ fn tokens_that_are_forged_in_their_form_are_refused() {
 }
 
 #[test]
-fn a_key_that_was_withdrawn_proves_nothing_once_the_configuration_is_written_again() {
+fn withdrawn_key_proves_nothing_after_configuration_write() {
     let bed = ready();
     // The provider's second answer.
     for name in [EMAIL, ID] {
@@ -321,7 +321,7 @@ fn a_key_that_is_too_short_proves_nothing() {
 }
 
 #[test]
-fn a_token_that_the_provider_signed_names_it_as_its_issuer() {
+fn provider_signed_token_without_provider_issuer_is_refused() {
     let bed = ready();
     assert!(log_in_as_instance(&bed, json!({"iss": "accounts.google.com"})).is_ok());
     for issuer in
@@ -333,7 +333,7 @@ fn a_token_that_the_provider_signed_names_it_as_its_issuer() {
 }
 
 #[test]
-fn tokens_signed_by_an_account_name_no_other_issuer() {
+fn account_signed_token_with_other_issuer_is_refused() {
     let bed = ready();
     for own in [EMAIL, ID] {
         assert!(log_in_as_account(&bed, json!({ "iss": own })).is_ok());
@@ -343,7 +343,7 @@ fn tokens_signed_by_an_account_name_no_other_issuer() {
 }
 
 #[test]
-fn a_role_without_inference_admits_no_token_that_the_provider_signed_with_or_without_an_instance() {
+fn role_without_inference_refuses_all_provider_signed_tokens() {
     let bed = ready();
     let token = |google: Value| {
         let claims = identity(&bed, json!({"aud": "vault/dev", "google": google}));
@@ -363,7 +363,7 @@ fn a_role_without_inference_admits_no_token_that_the_provider_signed_with_or_wit
 }
 
 #[test]
-fn an_account_is_admitted_by_its_address_its_number_or_by_all_and_by_its_project() {
+fn address_number_or_wildcard_and_project_admit_account() {
     let bed = ready();
     for (change, why) in [
         (json!({"bound_service_accounts": ID}), None),
@@ -392,7 +392,7 @@ fn an_account_is_admitted_by_its_address_its_number_or_by_all_and_by_its_project
 }
 
 #[test]
-fn an_account_that_is_disabled_or_another_one_or_gone_does_not_log_in() {
+fn disabled_other_or_missing_account_cannot_log_in() {
     let bed = ready();
     let at = account_at(EMAIL);
     let refused = |body: Value| {
@@ -412,7 +412,7 @@ fn an_account_that_is_disabled_or_another_one_or_gone_does_not_log_in() {
 }
 
 #[test]
-fn an_instance_is_the_one_that_the_token_says_and_alive() {
+fn instance_must_match_token_and_be_running() {
     for (change, why) in [
         (json!({"id": "999"}), "another instance_id"),
         (json!({"status": "TERMINATED"}), "invalid status \"TERMINATED\""),
@@ -450,7 +450,7 @@ fn lying(instance: Value) -> bulkhead_sdk::testbed::AuthBed<crate::CloudB> {
 }
 
 #[test]
-fn an_instance_is_held_against_each_bound_of_its_role() {
+fn instance_is_checked_against_each_role_bound() {
     let bed = ready();
     let other = "x@p1.iam.gserviceaccount.com";
     for (change, why) in [
@@ -480,7 +480,7 @@ fn an_instance_is_held_against_each_bound_of_its_role() {
 }
 
 #[test]
-fn a_group_counts_where_the_instance_is_and_its_members_are_compared() {
+fn instance_group_requires_same_location_and_membership() {
     let zone = members_at("zones/us-east1-b", "web");
     let region = members_at("regions/us-east1", "web");
     let it = json!({"items": [{"instance": LINK.replace("www", "compute"), "status": "RUNNING"}]});
@@ -519,7 +519,7 @@ fn a_group_counts_where_the_instance_is_and_its_members_are_compared() {
 }
 
 #[test]
-fn pages_of_members_are_followed_and_come_to_an_end() {
+fn member_pages_are_followed_and_endless_pages_stop() {
     let bed = ready();
     let bounds = json!({"bound_zones": "us-east1-b", "bound_instance_groups": "web"});
     bed.write("role/vm", &bounds).unwrap();
@@ -538,7 +538,7 @@ fn pages_of_members_are_followed_and_come_to_an_end() {
 }
 
 #[test]
-fn keys_and_the_access_token_are_asked_for_once() {
+fn keys_and_access_token_are_requested_once() {
     let bed = ready();
     for _ in 0..3 {
         log_in_as_account(&bed, json!({})).unwrap();
@@ -553,7 +553,7 @@ fn keys_and_the_access_token_are_asked_for_once() {
 }
 
 #[test]
-fn invented_accounts_cost_a_client_a_few_requests_a_minute() {
+fn invented_accounts_cost_client_few_requests_per_minute() {
     let bed = ready();
     let forged = |number: usize| {
         let subject = format!("a{number}@p.iam.gserviceaccount.com");
@@ -598,7 +598,7 @@ fn unknown_keys_cost_one_request_a_minute() {
 }
 
 #[test]
-fn a_key_of_one_account_signs_for_no_other() {
+fn key_of_one_account_signs_for_no_other() {
     let bed = ready();
     let other = "other@p1.iam.gserviceaccount.com";
     bed.host.answer(&certs_of(other), answer(200, &json!({ "s1": OTHER, "o1": OTHER })));
@@ -609,7 +609,7 @@ fn a_key_of_one_account_signs_for_no_other() {
 }
 
 #[test]
-fn a_provider_that_is_down_talks_nonsense_or_redirects_is_not_a_mistake_of_the_caller() {
+fn provider_outage_nonsense_or_redirect_is_unreachable() {
     let twice = json!({ "g1": GOOGLE }).to_string().replacen('{', "{\"g1\":\"x\",", 1);
     let raw = |status: u16, body: &str| Response {
         status,
@@ -652,7 +652,7 @@ fn auth_method_calls_provider_with_configured_identity() {
 }
 
 #[test]
-fn without_credentials_the_machine_is_asked_for_a_token() {
+fn machine_token_is_used_without_credentials() {
     let bed = ready();
     bed.write("config", &json!({ "credentials": "" })).unwrap();
     let down = log_in_as_account(&bed, json!({})).err().unwrap();
@@ -667,7 +667,7 @@ fn without_credentials_the_machine_is_asked_for_a_token() {
 }
 
 #[test]
-fn by_federation_an_identity_token_becomes_a_token_of_the_account() {
+fn federation_exchanges_identity_token_for_account_token() {
     let bed = ready();
     let audience = "https://iam.googleapis.com/projects/1/locations/global/x";
     let config = json!({
@@ -699,7 +699,7 @@ fn by_federation_an_identity_token_becomes_a_token_of_the_account() {
 }
 
 #[test]
-fn refusals_by_the_provider_are_reported_without_its_text() {
+fn provider_refusals_are_reported_without_provider_text() {
     let bed = configured();
     bed.write("role/dev", &json!({"type": "iam", "bound_service_accounts": "*"})).unwrap();
     let says = json!({"error": "invalid_grant", "error_description": "hunter2"});
@@ -711,7 +711,7 @@ fn refusals_by_the_provider_are_reported_without_its_text() {
 }
 
 #[test]
-fn custom_endpoints_are_asked_in_place_of_the_usual_ones() {
+fn custom_endpoints_replace_default_endpoints() {
     let bed = ready();
     let places = json!({
         "credentials": key_file("k-own", ACCOUNT_KEY).to_string(),
@@ -734,7 +734,7 @@ fn custom_endpoints_are_asked_in_place_of_the_usual_ones() {
 }
 
 #[test]
-fn a_token_of_the_machine_goes_to_the_provider_alone() {
+fn machine_token_goes_to_provider_alone() {
     let bed = ready();
     let machine = json!({"credentials": "", "custom_endpoint": {"iam": "iam.thief.example"}});
     let warned = bed.write("config", &machine).unwrap();
@@ -746,7 +746,7 @@ fn a_token_of_the_machine_goes_to_the_provider_alone() {
 }
 
 #[test]
-fn a_login_from_another_network_is_refused_before_the_provider_is_asked_about_it() {
+fn login_from_unbound_network_is_refused_before_lookup() {
     let mut bed = ready();
     bed.write("role/dev", &json!({ "token_bound_cidrs": "10.0.0.0/8" })).unwrap();
     bed.caller.remote_address = "192.0.2.1".to_owned();

@@ -50,7 +50,7 @@ fn renewal_keeps_proven_alias_metadata() {
 }
 
 #[test]
-fn a_renewal_finds_the_groups_of_the_project_anew() {
+fn renewal_finds_project_groups_anew() {
     for role in ["dev", "vm"] {
         let bed = ready();
         let held = match role {
@@ -86,7 +86,7 @@ fn renewal_without_metadata_keeps_alias() {
 }
 
 #[test]
-fn a_renewal_is_refused_once_the_role_admits_no_more() {
+fn renewal_no_longer_admitted_by_role_is_refused() {
     let role = |role: &'static str, body: Value| {
         move |bed: &bulkhead_sdk::testbed::AuthBed<crate::CloudB>| {
             bed.write(role, &body).unwrap();
@@ -111,7 +111,7 @@ fn a_renewal_is_refused_once_the_role_admits_no_more() {
 }
 
 #[test]
-fn a_role_that_was_made_anew_is_another_one() {
+fn recreated_role_renews_no_earlier_login() {
     for (login, path) in [("dev", "role/dev"), ("vm", "role/vm")] {
         let gone = |bed: &bulkhead_sdk::testbed::AuthBed<crate::CloudB>| {
             bed.delete(path).unwrap();
@@ -134,7 +134,7 @@ fn a_role_that_was_made_anew_is_another_one() {
 }
 
 #[test]
-fn an_account_or_instance_that_is_gone_is_not_renewed_and_a_provider_that_is_down_is_502() {
+fn renewal_refuses_missing_identity_and_outage_is_502() {
     for (status, kind) in [(404, FailureKind::InvalidRequest), (503, FailureKind::Unreachable)] {
         for (login, asked) in [("dev", account_at(ID)), ("vm", INSTANCE_AT.to_owned())] {
             let bed = ready();

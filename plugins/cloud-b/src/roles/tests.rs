@@ -81,7 +81,7 @@ fn role_update_keeps_id_type_and_absent_fields() {
 }
 
 #[test]
-fn a_role_has_one_path_alone_which_is_in_lower_case() {
+fn role_path_outside_lower_case_is_refused() {
     let mut bed = written(&iam());
     bed.caller.capabilities = vec!["root".to_owned()];
     let before = bed.read("role/dev").unwrap().data;
@@ -102,7 +102,7 @@ fn a_role_has_one_path_alone_which_is_in_lower_case() {
 }
 
 #[test]
-fn older_names_are_read_with_a_warning_and_never_beside_the_new_ones() {
+fn deprecated_names_warn_and_are_refused_beside_new() {
     let bed = empty();
     let old = json!({"type": "gce", "project_id": "p1", "bound_zone": "z-1", "policies": "a"});
     let warnings = bed.write("role/dev", &old).unwrap().warnings;
@@ -129,7 +129,7 @@ fn older_names_are_read_with_a_warning_and_never_beside_the_new_ones() {
 }
 
 #[test]
-fn a_bad_role_is_refused_and_nothing_is_stored() {
+fn bad_role_is_refused_and_not_stored() {
     for (body, why) in [
         (json!({}), "role type cannot be empty"),
         (json!({"type": "aws"}), "role type \"aws\" is invalid"),
@@ -231,7 +231,7 @@ fn unknown_role_fields_warn_and_are_ignored() {
 }
 
 #[test]
-fn accounts_are_added_and_removed_as_a_set_and_the_last_one_stays() {
+fn accounts_edit_as_set_and_last_account_stays() {
     let bed = written(&iam());
     let edit = json!({"add": "c@p.com,a@p.com", "remove": ["b@p.com", "x@p.com"]});
     bed.write("role/dev/service-accounts", &edit).unwrap();
@@ -255,7 +255,7 @@ fn accounts_are_added_and_removed_as_a_set_and_the_last_one_stays() {
 }
 
 #[test]
-fn labels_are_added_by_pairs_and_removed_by_keys() {
+fn labels_add_by_pair_and_remove_by_key() {
     let bed = written(&gce());
     bed.write("role/dev/labels", &json!({"add": ["team:blue", "tier:web"]})).unwrap();
     bed.write("role/dev/labels", &json!({"add": "team:red", "remove": "tier,none"})).unwrap();
@@ -268,7 +268,7 @@ fn labels_are_added_by_pairs_and_removed_by_keys() {
 }
 
 #[test]
-fn editing_a_role_that_is_not_there_is_refused() {
+fn editing_missing_role_is_refused() {
     let bed = empty();
     for path in ["role/none/labels", "role/none/service-accounts"] {
         let refused = bed.write(path, &json!({"add": "a:b"})).err().unwrap();

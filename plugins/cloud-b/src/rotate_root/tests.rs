@@ -19,7 +19,7 @@ fn rfc3339(bed: &AuthBed<CloudB>) -> String {
 }
 
 #[test]
-fn a_new_key_takes_the_place_of_the_old_one_which_ends_later() {
+fn new_key_replaces_old_key_that_ends_later() {
     let bed = rotating();
     assert_eq!(rotate(&bed).unwrap(), json!({ "private_key_id": "k-new" }));
     assert_eq!(in_use(&bed), "k-new");
@@ -48,7 +48,7 @@ fn there_is_nothing_to_rotate_without_credentials() {
 }
 
 #[test]
-fn refusals_by_the_provider_are_reported_and_leave_nothing_behind() {
+fn provider_refusals_are_reported_and_leave_nothing_behind() {
     let bed = served();
     bed.host.answer(&listing(), answer(200, &list(&[])));
     let full = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "keys"}});
@@ -62,7 +62,7 @@ fn refusals_by_the_provider_are_reported_and_leave_nothing_behind() {
 }
 
 #[test]
-fn a_key_that_the_provider_does_not_know_yet_is_used_once_it_does() {
+fn key_unknown_to_provider_is_used_once_known() {
     let bed = rotating();
     // The fixture's token for the old key, 5 refusals of the new key, then a token for the new key.
     let says = json!({"error": "invalid_grant"});
@@ -83,7 +83,7 @@ fn a_key_that_the_provider_does_not_know_yet_is_used_once_it_does() {
 }
 
 #[test]
-fn a_key_that_never_works_ends_and_the_old_one_stays() {
+fn never_working_key_ends_and_old_key_stays() {
     let bed = rotating();
     bed.write("config", &json!({ "rotation_period": "1h" })).unwrap();
     bed.host.advance(3_600);
@@ -100,7 +100,7 @@ fn a_key_that_never_works_ends_and_the_old_one_stays() {
 }
 
 #[test]
-fn a_process_that_dies_before_the_key_is_made_leaves_nothing_behind() {
+fn process_death_before_key_creation_leaves_nothing() {
     let bed = rotating();
     bed.host.die_after("checkpoint");
     assert!(rotate(&bed).is_err());
@@ -129,7 +129,7 @@ fn lose_making(making: Response, came: &[&str]) -> AuthBed<CloudB> {
 }
 
 #[test]
-fn a_key_that_was_made_and_never_learnt_ends() {
+fn key_created_but_never_learnt_is_removed() {
     let another = made("k-new", ACCOUNT_KEY).to_string().into_bytes();
     for making in [
         answer(500, &json!({})),
@@ -155,7 +155,7 @@ fn several_new_keys_are_left_and_logged() {
 }
 
 #[test]
-fn credentials_that_are_written_meanwhile_win_and_the_new_key_ends_by_itself() {
+fn credentials_written_meanwhile_win_and_new_key_ends() {
     let bed = rotating();
     let says = json!({"error": "invalid_grant"});
     for _ in 0..5 {
@@ -171,7 +171,7 @@ fn credentials_that_are_written_meanwhile_win_and_the_new_key_ends_by_itself() {
 }
 
 #[test]
-fn a_key_that_cannot_be_ended_is_tried_again_and_then_named() {
+fn unremovable_key_is_retried_and_then_named() {
     let bed = unending_with(answer(200, &made("k-new", OTHER_KEY)));
     let refused = answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
     bed.host.answer(&format!("DELETE {}/k-own", keys_at()), refused);
@@ -193,7 +193,7 @@ fn a_key_that_cannot_be_ended_is_tried_again_and_then_named() {
 }
 
 #[test]
-fn a_key_that_cannot_be_ended_keeps_no_other_from_ending() {
+fn unremovable_key_does_not_block_other_removals() {
     let bed = unending_with(answer(200, &made("k-new", OTHER_KEY)));
     ends(&bed, &["k-new"]);
     bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made("k-3", ACCOUNT_KEY)));
@@ -222,7 +222,7 @@ fn making(keys: usize) -> AuthBed<CloudB> {
 }
 
 #[test]
-fn no_rotation_postpones_the_end_of_an_earlier_key() {
+fn rotation_never_postpones_end_of_earlier_key() {
     let bed = making(100);
     ends(&bed, &["k-own", "k-1"]);
     bed.write("config", &json!({ "rotation_period": "10s" })).unwrap();
@@ -249,7 +249,7 @@ fn no_rotation_postpones_the_end_of_an_earlier_key() {
 }
 
 #[test]
-fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
+fn rotation_stops_while_too_many_earlier_keys_remain() {
     let bed = making(20);
     for _ in 0..8 {
         rotate(&bed).unwrap();
@@ -270,7 +270,7 @@ fn while_earlier_keys_cannot_be_ended_no_rotation_uses_up_the_account() {
 }
 
 #[test]
-fn ten_keys_are_the_callers_to_solve_and_too_many_requests_are_not() {
+fn ten_keys_are_caller_error_unlike_rate_limit() {
     let full = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "keys"}});
     for (keys, kind) in [(10, FailureKind::InvalidRequest), (9, FailureKind::RateLimited)] {
         let bed = rotating_with(answer(429, &full));
@@ -288,7 +288,7 @@ fn ten_keys_are_the_callers_to_solve_and_too_many_requests_are_not() {
 }
 
 #[test]
-fn keys_that_an_earlier_release_stored_end_when_its_timer_rings() {
+fn keys_stored_by_earlier_release_end_by_timer() {
     let bed = rotating();
     rotate(&bed).unwrap();
     let mut stored = bed.host.stored("root-keys").unwrap();
@@ -306,7 +306,7 @@ fn keys_that_an_earlier_release_stored_end_when_its_timer_rings() {
 }
 
 #[test]
-fn a_rotation_comes_by_its_time_and_within_its_window() {
+fn rotation_runs_when_due_and_within_window() {
     let bed = rotating();
     bed.write("config", &json!({ "rotation_period": "1h" })).unwrap();
     let due = bed.host.timer("rotation").unwrap();
@@ -326,7 +326,7 @@ fn a_rotation_comes_by_its_time_and_within_its_window() {
 }
 
 #[test]
-fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+fn every_scheduled_rotation_outcome_sets_next_time() {
     let lost = || answer(500, &json!({}));
     let refused = || answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
     let useful = || answer(200, &made("k-new", OTHER_KEY));

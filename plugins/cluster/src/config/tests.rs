@@ -43,7 +43,7 @@ fn fields_missing_in_an_update_stay() {
 }
 
 #[test]
-fn the_token_goes_to_no_server_that_it_was_not_written_for() {
+fn token_goes_to_no_other_server() {
     let bed = empty();
     bed.write("config", &written()).unwrap();
     let before = bed.host.stored("config");
@@ -55,7 +55,7 @@ fn the_token_goes_to_no_server_that_it_was_not_written_for() {
 }
 
 #[test]
-fn the_token_goes_to_no_server_that_proves_itself_in_another_way() {
+fn token_goes_to_no_server_with_other_proof() {
     let bed = empty();
     bed.write("config", &written()).unwrap();
     let change = json!({"disable_local_ca_jwt": true});
@@ -67,7 +67,7 @@ fn the_token_goes_to_no_server_that_proves_itself_in_another_way() {
 }
 
 #[test]
-fn an_unusable_configuration_is_refused_when_it_is_written() {
+fn unusable_configuration_is_refused_on_write() {
     let bed = empty();
     let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for (changes, expected) in [
@@ -93,7 +93,7 @@ fn an_unusable_configuration_is_refused_when_it_is_written() {
 }
 
 #[test]
-fn a_configuration_that_leases_need_is_kept_for_their_end_and_no_longer() {
+fn deleted_configuration_is_kept_until_its_leases_end() {
     let bed = bound();
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     let reply = bed.delete("config").unwrap();
@@ -121,7 +121,7 @@ fn leases_of_another_server_end_there() {
 }
 
 #[test]
-fn a_token_that_is_replaced_ends_the_leases_of_the_one_before() {
+fn replacement_token_ends_leases_of_former_token() {
     let bed = bound();
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     bed.delete("config").unwrap();
@@ -139,7 +139,7 @@ fn own() -> Pod {
 }
 
 #[test]
-fn a_pod_needs_no_configuration_but_an_empty_one() {
+fn pod_needs_only_empty_configuration() {
     let bed = empty();
     assert!(
         bed.write("config", &json!({})).err().unwrap().message.contains("cluster_host was unset")
@@ -158,7 +158,7 @@ fn a_pod_needs_no_configuration_but_an_empty_one() {
 }
 
 #[test]
-fn the_pods_identity_goes_only_to_its_own_cluster() {
+fn pod_identity_goes_only_to_its_own_cluster() {
     let bed = empty();
     bed.host.set_pod(Some(own()));
     for refused in [
@@ -180,7 +180,7 @@ fn the_pods_identity_goes_only_to_its_own_cluster() {
 }
 
 #[test]
-fn a_token_of_its_own_may_be_used_with_the_pods_authority() {
+fn configured_token_is_sent_with_pod_authority() {
     let bed = empty();
     bed.host.set_pod(Some(own()));
     bed.write("config", &json!({"service_account_jwt": OWN})).unwrap();

@@ -16,7 +16,7 @@ fn body(sent: &[u8]) -> Value {
 }
 
 #[test]
-fn mode_1_asks_for_a_token_and_nothing_else() {
+fn mode_1_requests_token_and_nothing_else() {
     let bed = ready("one", &json!({"service_account_name": "app", "token_default_ttl": "15m"}));
     bed.host.answer(&format!("POST {}/app/token", accounts()), token(900));
     let reply = bed.write("creds/one", &json!({"audiences": "x, y"})).unwrap();
@@ -39,7 +39,7 @@ fn mode_1_asks_for_a_token_and_nothing_else() {
 }
 
 #[test]
-fn mode_2_writes_each_object_down_before_it_is_made() {
+fn mode_2_records_each_object_before_creation() {
     let bed = bound();
     let reply = bed.write("creds/two", &json!({})).unwrap();
     let (first, second) = (bindings(), accounts());
@@ -67,7 +67,7 @@ fn mode_2_writes_each_object_down_before_it_is_made() {
 }
 
 #[test]
-fn mode_3_makes_the_role_first_and_lets_it_own_the_rest() {
+fn mode_3_creates_role_first_as_owner() {
     let bed = generated();
     bed.write("creds/three", &json!({})).unwrap();
     let sent = bed.host.requests();
@@ -102,7 +102,7 @@ fn a_refused_token_leaves_nothing() {
 }
 
 #[test]
-fn an_object_that_is_refused_at_first_is_neither_looked_for_nor_removed() {
+fn refused_first_object_is_neither_searched_nor_removed() {
     for (status, kind) in [
         (401, FailureKind::InvalidRequest),
         (403, FailureKind::InvalidRequest),
@@ -119,7 +119,7 @@ fn an_object_that_is_refused_at_first_is_neither_looked_for_nor_removed() {
 }
 
 #[test]
-fn objects_that_may_exist_are_found_by_their_mark_and_removed() {
+fn possible_objects_are_found_by_mark_and_removed() {
     for lost in [
         answer(500, &json!({})),
         answer(504, &json!({"message": "Timeout"})),
@@ -146,7 +146,7 @@ fn objects_that_may_exist_are_found_by_their_mark_and_removed() {
 }
 
 #[test]
-fn an_object_of_another_with_the_same_name_is_left_alone() {
+fn foreign_object_with_same_name_is_left_alone() {
     let theirs = there("u-theirs", "other");
     let bed = bound_but(&[
         (format!("POST {}", bindings()), answer(500, &json!({}))),
@@ -157,7 +157,7 @@ fn an_object_of_another_with_the_same_name_is_left_alone() {
 }
 
 #[test]
-fn an_unanswered_creation_is_searched_until_it_can_no_longer_happen() {
+fn unanswered_creation_is_searched_until_no_longer_possible() {
     let bed = bound_but(&[(
         format!("GET {}/v-1", bindings()),
         refusal(404, "rolebindings \"v-1\" not found"),
@@ -187,7 +187,7 @@ fn undo_after_crash_between_objects_removes_created_objects() {
 }
 
 #[test]
-fn a_namespace_is_checked_before_it_becomes_a_path() {
+fn namespace_is_checked_before_use_in_path() {
     let wide = json!({"allowed_cluster_namespaces": "*", "service_account_name": "app"});
     let bed = ready("one", &wide);
     for namespace in ["x/secrets/y?", "../secrets", "apps%2Fsecrets", "a.b", "A", "*", "."] {
@@ -200,7 +200,7 @@ fn a_namespace_is_checked_before_it_becomes_a_path() {
 }
 
 #[test]
-fn a_namespace_is_allowed_by_list_or_by_labels() {
+fn namespace_is_allowed_by_list_or_labels() {
     let both = json!({
         "allowed_cluster_namespaces": "apps",
         "allowed_cluster_namespace_selector": "matchLabels: {team: blue}",
@@ -229,7 +229,7 @@ fn a_namespace_is_allowed_by_list_or_by_labels() {
 }
 
 #[test]
-fn a_binding_of_the_cluster_needs_a_role_of_the_cluster() {
+fn cluster_role_binding_requires_cluster_role() {
     let bed = bound();
     let asked = json!({"cluster_role_binding": true});
     assert!(bed.write("creds/two", &asked).err().unwrap().message.contains("ClusterRole"));
@@ -243,7 +243,7 @@ fn a_binding_of_the_cluster_needs_a_role_of_the_cluster() {
 }
 
 #[test]
-fn a_requested_lifetime_is_never_refused_below_the_clusters_minimum() {
+fn requested_lifetime_below_cluster_minimum_is_accepted() {
     let bed = bound();
     let reply = bed.write("creds/two", &json!({"ttl": 60})).unwrap();
     assert_eq!(reply.ttl, 60);
@@ -279,7 +279,7 @@ fn a_token_that_is_none_is_undone() {
 }
 
 #[test]
-fn roles_and_mounts_limit_a_lease_and_say_so() {
+fn role_and_mount_limit_lease_with_warning() {
     let limits = json!({"token_default_ttl": "10m", "token_max_ttl": "1h"});
     let bed = ready("one", &json!({"service_account_name": "app"}));
     bed.write("roles/one", &limits).unwrap();

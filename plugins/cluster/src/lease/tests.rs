@@ -25,7 +25,7 @@ fn revocation_removes_bindings_before_accounts_and_roles() {
 }
 
 #[test]
-fn the_removal_of_a_missing_object_is_a_success() {
+fn removal_of_missing_object_succeeds() {
     let gone = refusal(404, "rolebindings \"v-1\" not found");
     let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), gone)]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
@@ -46,7 +46,7 @@ fn in_conflict(found: Response) -> TestBed<Cluster> {
 }
 
 #[test]
-fn an_object_with_another_uid_or_a_vanished_object_is_a_success() {
+fn removal_with_other_uid_or_vanished_object_succeeds() {
     for found in [made("u-of-another"), refusal(404, "not found")] {
         let bed = in_conflict(found);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
@@ -111,7 +111,7 @@ fn a_lease_is_not_prolonged() {
 }
 
 #[test]
-fn an_answer_that_is_not_of_an_api_server_proves_no_removal() {
+fn non_api_server_answer_proves_no_removal() {
     for strange in [
         answer(200, &json!([1])),
         answer(404, &json!({"error": "no such page"})),
@@ -126,7 +126,7 @@ fn an_answer_that_is_not_of_an_api_server_proves_no_removal() {
 }
 
 #[test]
-fn an_object_that_waits_for_its_finalizers_is_not_gone() {
+fn object_waiting_for_finalizers_is_not_gone() {
     let waits = json!({"metadata": {"name": "v-1", "finalizers": ["example.com/a\nb"]}});
     let bed = bound_but(&[(format!("DELETE {}/v-1", bindings()), answer(200, &waits))]);
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();

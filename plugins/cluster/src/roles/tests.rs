@@ -50,7 +50,7 @@ fn a_read_shows_every_field_in_both_vocabularies() {
 }
 
 #[test]
-fn fields_missing_in_an_update_stay_and_a_mode_is_switched_by_naming_both() {
+fn absent_fields_stay_and_mode_switch_names_both() {
     let bed = empty();
     bed.write("roles/one", &with(json!({"token_max_ttl": "1h"}))).unwrap();
     bed.write("roles/one", &json!({"token_default_ttl": 900})).unwrap();
@@ -120,7 +120,7 @@ fn an_invalid_role_is_refused_and_not_stored() {
 }
 
 #[test]
-fn a_binding_of_a_namespace_may_refer_to_a_role_of_the_cluster() {
+fn namespace_binding_may_refer_to_cluster_role() {
     let bed = empty();
     bed.write("roles/x", &with(json!({"cluster_role_ref_type": "clusterrole"}))).unwrap();
     let stored = bed.host.stored("role/x").unwrap();
@@ -131,7 +131,7 @@ fn a_binding_of_a_namespace_may_refer_to_a_role_of_the_cluster() {
 }
 
 #[test]
-fn types_that_have_no_effect_are_kept_with_a_word() {
+fn types_without_effect_are_kept_with_warning() {
     let bed = empty();
     let body = json!({
         "allowed_cluster_namespaces": "*", "service_account_name": "app",
@@ -162,7 +162,7 @@ fn with_rights(allowed: &[bool]) -> TestBed<Cluster> {
 }
 
 #[test]
-fn a_right_that_the_engine_lacks_is_named_when_the_role_is_written() {
+fn role_write_names_missing_engine_right() {
     let role = json!({"allowed_cluster_namespaces": "apps", "cluster_role_name": "pods"});
     let bed = with_rights(&[true, false, true]);
     let told = bed.write("roles/two", &role).unwrap().warnings;

@@ -26,7 +26,7 @@ fn unseen() -> SqlScript {
 }
 
 #[test]
-fn accounts_that_cannot_be_read_are_removed_by_the_record_of_their_creation() {
+fn unreadable_accounts_are_removed_by_creation_record() {
     let script = unseen();
     let accounts = [account("u", "%", ""), account("u", "10.%", ""), account("u_ro", "%", "")];
     assert_eq!(deleted(&script, &accounts, &[]), Ok(()));
@@ -41,7 +41,7 @@ fn accounts_that_cannot_be_read_are_removed_by_the_record_of_their_creation() {
 }
 
 #[test]
-fn an_account_that_the_operators_statements_leave_out_is_locked_although_unseen() {
+fn unseen_account_left_out_by_statements_is_locked() {
     let accounts = [account("u", "%", ""), account("u", "10.%", "")];
     let given = ["DROP USER '{{name}}'@'%'"];
     let script = unseen().fails("ALTER USER 'u'@'%'", SqlScript::state("1396"));
@@ -54,7 +54,7 @@ fn an_account_that_the_operators_statements_leave_out_is_locked_although_unseen(
 }
 
 #[test]
-fn an_account_of_somebody_else_at_another_host_is_not_touched() {
+fn foreign_account_at_another_host_is_not_touched() {
     let script = SqlScript::default().answers("ORDER BY 1", &["%", "10.%"]);
     assert_eq!(deleted(&script, &[account("u", "10.%", "")], &[]), Ok(()));
     assert_eq!(changes(&script), ["transact DROP USER 'u'@'10.%'"]);
@@ -85,7 +85,7 @@ fn a_renamed_account_is_found_by_its_password() {
 }
 
 #[test]
-fn several_accounts_with_one_stored_password_are_not_one_renamed_account() {
+fn shared_stored_password_proves_no_renamed_account() {
     let shared =
         SqlScript::default().answers_rows(">= ? AND", &[&["app", "%", "d"], &["other", "%", "d"]]);
     assert_eq!(deleted(&shared, &[account("u", "%", "d")], &[]), Ok(()));
@@ -93,7 +93,7 @@ fn several_accounts_with_one_stored_password_are_not_one_renamed_account() {
 }
 
 #[test]
-fn statements_that_miss_an_account_after_a_first_attempt_are_no_failure() {
+fn statements_missing_account_after_first_attempt_succeed() {
     let accounts = [account("u", "%", ""), account("u", "10.%", "")];
     let given = ["DROP USER '{{name}}'@'%'"];
     let left = |hosts: &[&str]| {
@@ -109,14 +109,14 @@ fn statements_that_miss_an_account_after_a_first_attempt_are_no_failure() {
 }
 
 #[test]
-fn a_user_that_changed_its_own_password_is_removed() {
+fn user_with_self_changed_password_is_removed() {
     let script = SqlScript::default().answers_row("< ?, ''", &["u", "%", "changed"]);
     assert_eq!(deleted(&script, &[account("u", "%", "d")], &[]), Ok(()));
     assert_eq!(changes(&script), ["transact DROP USER 'u'@'%'"]);
 }
 
 #[test]
-fn two_accounts_with_one_password_are_not_one_renamed_account() {
+fn two_accounts_with_one_password_are_not_renamed() {
     let accounts = [account("u", "%", "d"), account("u", "10.%", "d")];
     let script = SqlScript::default()
         .answers_row("< ?, ''", &["u", "%", "d"])
@@ -126,7 +126,7 @@ fn two_accounts_with_one_password_are_not_one_renamed_account() {
 }
 
 #[test]
-fn an_account_renamed_to_the_connections_user_is_not_touched() {
+fn account_renamed_to_connection_user_is_not_touched() {
     let script = SqlScript::default().answers_row(">= ? AND", &["root", "10.%", "d"]);
     let refused = deleted(&script, &[account("u", "%", "d")], &[]).unwrap_err();
     assert_eq!(refused.code, Denial::ConnectionUser.refusal().code);
@@ -153,7 +153,7 @@ fn accounts_that_are_gone_are_not_locked() {
 }
 
 #[test]
-fn statements_that_miss_an_unseen_account_are_no_failure() {
+fn statements_missing_unseen_account_succeed() {
     let accounts = [account("u", "%", ""), account("u", "10.%", "")];
     let given = ["DROP USER '{{name}}'@'%', '{{name}}'@'10.%'"];
     let script = unseen().fails("transact DROP USER", SqlScript::state("1396"));

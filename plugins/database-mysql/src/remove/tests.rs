@@ -21,7 +21,7 @@ fn unseen() -> SqlScript {
 }
 
 #[test]
-fn a_user_goes_from_every_host_and_its_sessions_end() {
+fn user_removal_covers_every_host_and_ends_sessions() {
     let script = SqlScript::default()
         .answers("mysql.user", &["10.0.0.%", "a'\\b"])
         .answers("PROCESSLIST", &["7", "9; DROP"]);
@@ -51,7 +51,7 @@ fn a_user_that_is_gone_is_success() {
 }
 
 #[test]
-fn accounts_that_cannot_be_seen_are_not_taken_for_gone() {
+fn unseen_accounts_are_not_taken_for_gone() {
     for script in [unseen(), unseen().fails("DROP USER", SqlScript::state("1396"))] {
         let refused = deleted(&script, "u", &[]).unwrap_err();
         assert_eq!(refused.code, "accounts-unseen");
@@ -66,7 +66,7 @@ fn accounts_that_cannot_be_seen_are_not_taken_for_gone() {
 }
 
 #[test]
-fn accounts_that_the_operator_names_are_proven_gone_one_by_one() {
+fn accounts_named_by_operator_are_proven_gone_individually() {
     let given = ["DROP USER '{{name}}'@'10.%', '{{name}}'@'localhost'"];
     let script = unseen();
     assert_eq!(deleted(&script, "u", &given), Ok(()));
@@ -102,7 +102,7 @@ fn account_left_by_statements_is_locked_or_reported() {
 }
 
 #[test]
-fn a_user_is_locked_out_where_its_removal_cannot_go_on() {
+fn user_is_locked_when_removal_cannot_continue() {
     let left = || SqlScript::default().answers("mysql.user", &["%"]).answers("PROCESSLIST", &["7"]);
     let locked = ["transact ALTER USER 'u'@'%' ACCOUNT LOCK", "execute KILL CONNECTION 7"];
     for text in ["x '{{password}}'", "x '{{expiration}}'", "x '{{subject}}'", "x 'y"] {
@@ -128,7 +128,7 @@ fn an_outage_at_any_step_is_an_outage() {
 }
 
 #[test]
-fn sessions_that_cannot_be_seen_or_ended_keep_the_lease() {
+fn unseen_or_unended_sessions_keep_lease() {
     let blind = SqlScript::default().fails("PROCESSLIST", SqlScript::state("1227"));
     let refused = deleted(&blind, "u", &[]).unwrap_err();
     assert_eq!(refused.code, "sessions-unseen");
@@ -143,7 +143,7 @@ fn sessions_that_cannot_be_seen_or_ended_keep_the_lease() {
 }
 
 #[test]
-fn more_sessions_than_one_attempt_ends_are_left_to_another() {
+fn sessions_beyond_attempt_limit_are_left_for_retry() {
     let numbers: Vec<String> = (0..1_000).map(|number: u32| number.to_string()).collect();
     let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
     let script = SqlScript::default().answers("PROCESSLIST", &numbers);
@@ -152,7 +152,7 @@ fn more_sessions_than_one_attempt_ends_are_left_to_another() {
 }
 
 #[test]
-fn the_operators_statements_replace_our_own_and_sessions_still_end() {
+fn operator_statements_replace_default_and_sessions_still_end() {
     let script = SqlScript::default().answers("PROCESSLIST", &["7"]);
     assert_eq!(deleted(&script, "u", &["REVOKE g FROM '{{name}}'; DROP USER `{{name}}`;"]), Ok(()));
     assert_eq!(

@@ -35,7 +35,7 @@ fn both_url_forms_give_server_and_user() {
 }
 
 #[test]
-fn a_dsn_is_read_from_its_end_so_that_a_password_may_hold_nearly_anything() {
+fn dsn_read_from_end_allows_special_password_characters() {
     let target = read("root:p@ss:w%rd@tcp(h1:3307,[fd00::1],h3)/", &LOGIN).unwrap();
     assert_eq!(
         addresses(&target),
@@ -85,7 +85,7 @@ fn unusable_or_unsupported_settings_are_refused_by_name() {
 }
 
 #[test]
-fn tls_is_checked_as_soon_as_there_is_anything_to_check_it_by() {
+fn tls_is_verified_once_verification_material_is_given() {
     const CA: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
     let none: &[(&str, Value)] = &[];
     let ca: &[(&str, Value)] = &[("tls_ca", json!(CA))];
@@ -128,7 +128,7 @@ fn unwise_settings_warn() {
 }
 
 #[test]
-fn names_of_users_are_as_long_as_the_plugins_name_says_and_it_is_not_stored() {
+fn username_length_follows_unstored_plugin_name() {
     let host = SqlScript::default();
     let planned = |plugin: &str| {
         let settings = SqlScript::settings_with("u@tcp(db)/", &[("plugin_name", json!(plugin))]);
@@ -147,7 +147,7 @@ fn names_of_users_are_as_long_as_the_plugins_name_says_and_it_is_not_stored() {
 }
 
 #[test]
-fn a_self_managed_connection_needs_no_user_of_its_own() {
+fn self_managed_connection_needs_no_own_user() {
     let url = "{{username}}:{{password}}@tcp(db)/";
     let settings = SqlScript::settings_with(url, &[("self_managed", json!(true))]);
     let configured = configure(&settings).unwrap();

@@ -54,7 +54,7 @@ fn creation_escapes_values_and_marks_password_statement_secret() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_another_users_and_that_one_is_not_removed() {
+fn foreign_user_with_taken_name_is_not_removed() {
     let taken = |at| SqlFailure { statement: Some(at), ..SqlScript::state("1396") };
     for (creation, word, at) in [
         (&[CREATION][..], "CREATE USER", 0),
@@ -74,7 +74,7 @@ fn a_name_that_is_taken_is_another_users_and_that_one_is_not_removed() {
 }
 
 #[test]
-fn a_creation_that_is_not_evident_is_looked_at_before_and_after() {
+fn unevident_creation_is_looked_up_before_and_after() {
     let adopting = "CREATE USER IF NOT EXISTS '{{name}}'@'%' IDENTIFIED BY '{{password}}'";
     let foreign = SqlScript::default().answers("mysql.user", &["10.%"]);
     let refusal = created(&foreign, &[adopting], &[]).unwrap_err();
@@ -106,7 +106,7 @@ fn a_creation_that_is_not_evident_is_looked_at_before_and_after() {
 }
 
 #[test]
-fn the_remains_of_a_failed_creation_are_removed_and_reported() {
+fn failed_creation_remains_are_removed_and_reported() {
     let failed = SqlFailure { statement: Some(1), ..SqlScript::state("1410") };
     let script = SqlScript::default().fails("GRANT", failed);
     let refusal = created(&script, &[CREATION], &["DROP ROLE '{{name}}-r'"]).unwrap_err();
@@ -119,7 +119,7 @@ fn the_remains_of_a_failed_creation_are_removed_and_reported() {
 }
 
 #[test]
-fn the_remains_of_a_failed_creation_are_removed_if_the_statements_are_complete() {
+fn failed_creation_remains_are_removed_for_complete_statements() {
     let unseen = || {
         SqlScript::default()
             .fails("mysql.user", SqlScript::state("1142"))
@@ -143,7 +143,7 @@ fn the_remains_of_a_failed_creation_are_removed_if_the_statements_are_complete()
 }
 
 #[test]
-fn possible_remains_are_left_to_the_caller_to_undo() {
+fn possible_remains_are_left_for_caller_to_undo() {
     for failure in [
         SqlScript::failure("unreachable", None),
         SqlScript::failure("timed-out", Some("1969")),
@@ -159,7 +159,7 @@ fn possible_remains_are_left_to_the_caller_to_undo() {
 }
 
 #[test]
-fn statements_that_do_not_lex_never_reach_the_database() {
+fn unlexable_statements_never_reach_database() {
     let script = SqlScript::default();
     for text in ["CREATE USER '{{name}}", "SELECT \"x", "SELECT `x", "x {{nmae}}", "/* x", "\\G"] {
         let refusal = created(&script, &["SELECT 1", text], &[]).unwrap_err();
@@ -174,7 +174,7 @@ fn statements_that_do_not_lex_never_reach_the_database() {
 }
 
 #[test]
-fn a_certificates_subject_is_written_as_the_server_compares_it() {
+fn certificate_subject_is_written_as_server_compares() {
     let script = SqlScript::default();
     let new = user(Credential::SubjectDn("CN=app\\, one,O=harbour".to_owned()));
     let creation = list(&["CREATE USER '{{name}}'@'%' REQUIRE SUBJECT '{{subject}}'"]);
@@ -191,7 +191,7 @@ fn a_certificates_subject_is_written_as_the_server_compares_it() {
 }
 
 #[test]
-fn a_password_changes_at_every_host_and_the_connections_own_where_it_logged_in() {
+fn password_change_covers_all_hosts_or_login_host() {
     let changed = |script: &SqlScript, username: &str, given: &[&str]| {
         change_credential(script, &connection(), username, &password("n'w"), None, &list(given))
     };
@@ -249,7 +249,7 @@ fn self_managed_user_logs_in_with_current_password() {
 }
 
 #[test]
-fn the_end_of_a_user_is_only_the_operators_statements_to_move() {
+fn user_expiration_changes_only_by_operator_statements() {
     let script = SqlScript::default();
     set_expiration(&script, &connection(), &CreatedUser::named("u"), 0, &[]).unwrap();
     set_expiration(
@@ -264,7 +264,7 @@ fn the_end_of_a_user_is_only_the_operators_statements_to_move() {
 }
 
 #[test]
-fn a_creation_returns_its_accounts_with_the_digests_of_their_passwords() {
+fn creation_returns_accounts_with_password_digests() {
     let made = |script: &SqlScript, creation: &[&str]| {
         create(script, &connection(), &user(password("pw")), &list(creation), &[]).unwrap()
     };
@@ -333,7 +333,7 @@ fn a_renewal_reaches_a_renamed_account() {
 }
 
 #[test]
-fn the_undo_leaves_an_account_of_somebody_else_after_any_refusal() {
+fn undo_after_any_refusal_leaves_foreign_account() {
     let refused = SqlFailure { statement: Some(0), ..SqlScript::state("1064") };
     let script = SqlScript::default().fails("CREATE USER", refused);
     let refusal = created(&script, &[CREATION], &[]).unwrap_err();
@@ -354,7 +354,7 @@ fn the_undo_of_another_user_drops_that_user() {
 }
 
 #[test]
-fn code_before_a_taken_name_leaves_the_account_of_somebody_else() {
+fn code_before_taken_name_leaves_foreign_account() {
     let taken = SqlFailure { statement: Some(1), ..SqlScript::state("1396") };
     let script = SqlScript::default()
         .fails("CREATE USER", taken)

@@ -44,7 +44,7 @@ fn dropped(name: &str) -> String {
 }
 
 #[test]
-fn a_renamed_role_is_removed_under_its_present_name() {
+fn renamed_role_is_removed_under_present_name() {
     let script = with_role("renamed");
     assert_eq!(deleted(&script, &[account("u", "7/1/16400")], &[]), Ok(()));
     assert!(touched(&script, "u").is_empty());
@@ -58,7 +58,7 @@ fn a_renamed_role_is_removed_under_its_present_name() {
 }
 
 #[test]
-fn a_role_renamed_to_the_connections_user_is_never_removed() {
+fn role_renamed_to_connection_user_is_never_removed() {
     let script = with_role("root");
     let refused = deleted(&script, &[account("u", "7/1/16400")], &[]).unwrap_err();
     assert_eq!(refused.code, Denial::ConnectionUser.refusal().code);
@@ -66,7 +66,7 @@ fn a_role_renamed_to_the_connections_user_is_never_removed() {
 }
 
 #[test]
-fn a_role_of_somebody_else_with_the_name_is_not_touched() {
+fn foreign_role_with_same_name_is_not_touched() {
     for given in [&[][..], &["DROP ROLE \"{{name}}\""]] {
         let script = without_role("true");
         assert_eq!(deleted(&script, &[account("u", "7/1/16400")], given), Ok(()));
@@ -103,7 +103,7 @@ fn in_another_cluster_the_name_decides() {
 }
 
 #[test]
-fn on_another_timeline_a_role_with_another_name_keeps_the_lease() {
+fn differently_named_role_on_other_timeline_keeps_lease() {
     let row = ["7", "2", "16400", "stranger", "false", "false"];
     let recovered = SqlScript::default().answers_row("FROM pg_control_system()", &row);
     let refused = deleted(&recovered, &[account("u", "7/1/16400")], &[]).unwrap_err();
@@ -117,7 +117,7 @@ fn on_another_timeline_a_role_with_another_name_keeps_the_lease() {
 }
 
 #[test]
-fn a_role_that_is_renamed_during_its_removal_is_tried_again() {
+fn role_renamed_during_removal_is_tried_again() {
     let script = with_role("u").fails("least(count", SqlScript::state("22012"));
     let refused = deleted(&script, &[account("u", "7/1/16400")], &[]).unwrap_err();
     assert_eq!(refused.code, "conflict");
@@ -127,7 +127,7 @@ fn a_role_that_is_renamed_during_its_removal_is_tried_again() {
 }
 
 #[test]
-fn statements_that_miss_the_user_after_a_first_attempt_are_no_failure() {
+fn statements_missing_user_after_first_attempt_succeed() {
     let both = |logs_in: &str| {
         let row = ["7", "1", "16401", "u_ro", "false", "true"];
         let gone = ["7", "1", "", "", "", "false"].map(|cell| (!cell.is_empty()).then_some(cell));
@@ -144,7 +144,7 @@ fn statements_that_miss_the_user_after_a_first_attempt_are_no_failure() {
 }
 
 #[test]
-fn an_identity_that_cannot_be_read_any_more_keeps_the_lease() {
+fn identity_no_longer_readable_keeps_lease() {
     let script = SqlScript::default().fails("pg_control_system", SqlScript::state("42501"));
     let refused = deleted(&script, &[account("u", "7/1/16400")], &[]).unwrap_err();
     assert_eq!(refused.code, "identity-unseen");
@@ -152,7 +152,7 @@ fn an_identity_that_cannot_be_read_any_more_keeps_the_lease() {
 }
 
 #[test]
-fn each_role_of_a_creation_is_removed_and_one_that_stays_keeps_no_other() {
+fn each_created_role_is_removed_despite_remaining_role() {
     let both = || {
         let row = |oid, name| ["7", "1", oid, name, "false", "true"];
         SqlScript::default()

@@ -62,7 +62,7 @@ fn a_user_that_is_gone_is_success() {
 }
 
 #[test]
-fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
+fn user_appearing_during_absence_proof_is_tried_again() {
     for came_true in ["42710", "23505"] {
         let script = SqlScript::default().fails("CREATE ROLE", SqlScript::state(came_true));
         assert_eq!(deleted(&script, "u", &[]).unwrap_err().code, "conflict");
@@ -83,7 +83,7 @@ fn a_user_that_appears_while_its_absence_is_proven_is_tried_again() {
 }
 
 #[test]
-fn a_plain_user_is_locked_out_stripped_dropped_and_its_sessions_ended() {
+fn plain_user_is_locked_stripped_dropped_and_disconnected() {
     let script = living();
     assert_eq!(deleted(&script, "v-a", &[]), Ok(()));
     let asked = script.asked();
@@ -107,7 +107,7 @@ fn a_plain_user_is_locked_out_stripped_dropped_and_its_sessions_ended() {
 }
 
 #[test]
-fn names_of_schemas_and_users_cannot_break_out_of_their_quotes() {
+fn schema_and_user_names_stay_inside_quotes() {
     let schemas = ["a\"; drop role x; --", "Mixed Case", "public; select 1"];
     let script = living().answers("role_column_grants", &schemas);
     assert_eq!(deleted(&script, "u\"; DROP ROLE root; --", &[]), Ok(()));
@@ -122,7 +122,7 @@ fn names_of_schemas_and_users_cannot_break_out_of_their_quotes() {
 }
 
 #[test]
-fn a_user_that_nothing_depends_on_goes_in_one_commit() {
+fn user_without_dependents_is_removed_in_one_commit() {
     let bare = || SqlScript::default().answers_row("FROM pg_roles", &["16400", "false"]);
     let script = bare();
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
@@ -148,7 +148,7 @@ fn drop_with_lost_answer_is_retryable() {
 }
 
 #[test]
-fn a_user_that_goes_while_the_statements_run_is_gone() {
+fn user_removed_during_statements_is_gone() {
     let given = ["DROP ROLE \"{{name}}\""];
     let script = || SqlScript::default().fails("transact DROP ROLE", SqlScript::state("42704"));
     let gone = script().answers_once("FROM pg_roles", &["16400"]);
@@ -167,7 +167,7 @@ fn revocation_works_without_dependency_catalog() {
 }
 
 #[test]
-fn a_user_that_cannot_be_locked_out_is_still_removed() {
+fn user_that_cannot_be_locked_is_still_removed() {
     let script = living().fails("NOLOGIN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert!(script.asked().iter().any(|asked| asked.contains("DROP ROLE")));
@@ -192,7 +192,7 @@ fn an_outage_at_any_step_is_an_outage() {
 }
 
 #[test]
-fn other_privileges_go_with_drop_owned_after_everything_owned_changed_hands() {
+fn drop_owned_removes_other_privileges_after_reassignment() {
     let script = living().fails_once("]; DROP ROLE", SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let asked = script.asked();
@@ -256,7 +256,7 @@ fn remaining_privileges_are_reported_by_object() {
 }
 
 #[test]
-fn servers_that_cannot_wait_for_a_session_still_end_it() {
+fn server_without_session_wait_still_ends_session() {
     let script = living().fails("pid, 2000", SqlScript::state("42883"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let plain = TERMINATE.replace("pid, 2000", "pid");
@@ -264,7 +264,7 @@ fn servers_that_cannot_wait_for_a_session_still_end_it() {
 }
 
 #[test]
-fn the_operators_statements_replace_our_own_and_sessions_still_end() {
+fn operator_statements_replace_default_and_sessions_still_end() {
     let script = living();
     assert_eq!(
         deleted(&script, "u", &["REVOKE g FROM \"{{name}}\"; DROP ROLE \"{{username}}\";"]),
@@ -289,7 +289,7 @@ fn user_with_invalid_revocation_statements_is_locked_out() {
 }
 
 #[test]
-fn statements_that_leave_a_user_that_logs_in_are_no_removal() {
+fn statements_leaving_user_with_login_are_no_removal() {
     let script = left(&["true"]);
     let refused = deleted(&script, "u", &["REVOKE g FROM \"{{name}}\""]).unwrap_err();
     assert_eq!(refused.code, "still-logs-in");
@@ -299,7 +299,7 @@ fn statements_that_leave_a_user_that_logs_in_are_no_removal() {
 }
 
 #[test]
-fn sessions_that_may_not_be_ended_keep_the_lease() {
+fn sessions_without_right_to_end_keep_lease() {
     let held = || {
         SqlScript::default()
             .fails("pg_terminate", SqlScript::state("42501"))
@@ -348,7 +348,7 @@ fn the_connections_own_user_is_never_removed() {
 }
 
 #[test]
-fn a_number_that_is_none_is_not_put_into_a_statement() {
+fn non_number_is_not_put_into_statement() {
     let script = SqlScript::default().answers("FROM pg_roles", &["1 OR true"]);
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     assert!(!script.asked().iter().any(|asked| asked.contains("OR true")), "{:?}", script.asked());

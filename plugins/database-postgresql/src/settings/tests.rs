@@ -194,7 +194,7 @@ fn wrong_settings_are_named() {
 }
 
 #[test]
-fn the_pool_and_the_server_are_chosen_by_settings() {
+fn settings_choose_pool_and_server() {
     let more = [
         ("max_open_connections", json!("5")),
         ("max_idle_connections", json!(-1)),
@@ -303,7 +303,7 @@ fn username_template_without_randomness_is_accepted_with_warning() {
 }
 
 #[test]
-fn a_self_managed_connection_needs_no_user_of_its_own() {
+fn self_managed_connection_needs_no_own_user() {
     let url = "postgresql://{{username}}:{{password}}@db/orders";
     assert!(ParsedConnection::read(&SqlScript::settings(url)).is_err());
     let settings = SqlScript::settings_with(url, &[("self_managed", json!(true))]);

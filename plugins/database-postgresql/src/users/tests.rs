@@ -85,7 +85,7 @@ fn with_scram_the_password_itself_is_never_sent() {
 }
 
 #[test]
-fn statements_that_do_not_lex_never_reach_the_database() {
+fn unlexable_statements_never_reach_database() {
     let script = SqlScript::default();
     let refusal = create(
         &script,
@@ -103,7 +103,7 @@ fn statements_that_do_not_lex_never_reach_the_database() {
 }
 
 #[test]
-fn a_failed_statement_is_counted_as_the_operator_counts() {
+fn failed_statement_number_follows_operator_count() {
     let failed = SqlFailure { statement: Some(3), ..SqlScript::state("42601") };
     let script = SqlScript::default().fails("transact", failed);
     let statements = list(&["SELECT 1; SELECT 2", "CREATE ROLE \"{{name}}\""]);
@@ -114,7 +114,7 @@ fn a_failed_statement_is_counted_as_the_operator_counts() {
 }
 
 #[test]
-fn a_creation_checks_before_it_that_the_user_is_new() {
+fn creation_first_checks_that_user_is_new() {
     let check = "transact SELECT 1 / (1 - count(*)) FROM pg_catalog.pg_roles WHERE rolname = \
                  'v-a-1'; ";
     for (statement, is_checked) in [
@@ -135,7 +135,7 @@ fn a_creation_checks_before_it_that_the_user_is_new() {
 }
 
 #[test]
-fn a_creation_of_another_user_says_which_and_keeps_nothing() {
+fn wrong_user_creation_names_cause_and_keeps_nothing() {
     for (statement, state, code) in [
         (0, "22012", "user-exists"),
         (2, "22012", "name-folded"),
@@ -159,7 +159,7 @@ fn a_creation_of_another_user_says_which_and_keeps_nothing() {
 }
 
 #[test]
-fn a_user_with_a_certificate_has_its_subject_and_no_password() {
+fn certificate_user_has_subject_and_no_password() {
     let script = SqlScript::default();
     let subject = Credential::SubjectDn("CN=v-a-1".to_owned());
     let new = NewUser { credential: subject.clone(), ..user("pw") };
@@ -218,7 +218,7 @@ fn self_managed_user_logs_in_with_current_password() {
 }
 
 #[test]
-fn changes_have_statements_of_their_own_unless_the_operator_gives_some() {
+fn changes_use_default_statements_unless_operator_gives_others() {
     let script = SqlScript::default();
     let connection = connection("password");
     change_credential(&script, &connection, "a\"b", &user("n'w").credential, None, &[]).unwrap();
@@ -268,7 +268,7 @@ fn a_user_that_is_gone_cannot_be_changed() {
 }
 
 #[test]
-fn a_connection_without_credentials_in_its_url_uses_the_settings() {
+fn url_without_credentials_uses_settings() {
     let connection =
         ParsedConnection::read(&SqlScript::settings("host=db user=root password='ro ot'")).unwrap();
     assert_eq!(
@@ -278,7 +278,7 @@ fn a_connection_without_credentials_in_its_url_uses_the_settings() {
 }
 
 #[test]
-fn a_creation_says_that_nothing_was_made_only_where_the_database_said_so() {
+fn creation_reports_nothing_made_only_on_database_word() {
     let made = |script: &SqlScript, statements: &[&str]| {
         let refused = create(script, &connection("password"), &user("pw"), &list(statements));
         refused.unwrap_err().ext.contains(&("made".to_owned(), "nothing".to_owned()))
@@ -326,7 +326,7 @@ fn a_creation_returns_its_roles_with_their_identities() {
 }
 
 #[test]
-fn code_that_may_make_any_role_is_compared_with_the_roles_before_it() {
+fn roles_from_code_are_compared_with_earlier_roles() {
     let code = ["SELECT make('{{name}}')"];
     let before = || SqlScript::default().answers("string_agg", &["10,11"]);
     let of_transaction = before().answers_row("a.xmin", &["hidden", "16400", "7", "1"]);
@@ -348,7 +348,7 @@ fn code_that_may_make_any_role_is_compared_with_the_roles_before_it() {
 }
 
 #[test]
-fn a_plan_names_the_roles_that_follow_from_the_name_of_the_user() {
+fn plan_names_roles_derived_from_username() {
     let names = |statements: &[&str]| {
         let planned = plan_accounts("v-a-1", &list(statements));
         planned.into_iter().map(|account| account.name).collect::<Vec<_>>()
@@ -362,7 +362,7 @@ fn a_plan_names_the_roles_that_follow_from_the_name_of_the_user() {
 }
 
 #[test]
-fn a_renewal_reaches_a_renamed_role_and_no_role_of_somebody_else() {
+fn renewal_reaches_renamed_role_but_no_foreign_role() {
     let renewed = |script: &SqlScript| {
         let accounts = vec![account("u", "7/1/16400")];
         let user = CreatedUser { username: "u".to_owned(), accounts };

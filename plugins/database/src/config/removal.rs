@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_only_copy_of_a_password_is_not_removed() {
+    fn only_copy_of_password_is_not_removed() {
         let bed = ready();
         account_with(&bed, "orders", ("root", "hunter2-of-root"));
         bed.write("rotate-root/orders", &json!({})).unwrap();

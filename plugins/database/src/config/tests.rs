@@ -6,7 +6,7 @@ use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
-fn a_connection_is_configured_and_verified_before_it_is_stored() {
+fn connection_is_configured_and_verified_before_storage() {
     let bed = empty();
     let reply = bed.write("config/orders", &orders()).unwrap();
     let steps = ["configure orders", "verify orders", "cancel rotate-root/orders"];
@@ -16,7 +16,7 @@ fn a_connection_is_configured_and_verified_before_it_is_stored() {
 }
 
 #[test]
-fn a_stored_password_goes_to_no_server_that_it_was_not_written_for() {
+fn stored_password_goes_to_no_other_server() {
     let url = |text: &str| json!({ "connection_url": text });
     for (change, field) in [
         (url("postgres://{{username}}:{{password}}@thief:5432/orders"), "connection_url"),
@@ -61,7 +61,7 @@ fn certificate(until: i32) -> String {
 }
 
 #[test]
-fn a_certificate_that_has_ended_is_refused_with_its_end() {
+fn expired_certificate_is_refused_with_its_end() {
     let bed = empty();
     let both = format!("{}{}", certificate(2035), certificate(2029));
     let unverified = json!({"verify_connection": false, "tls_ca": both});
@@ -80,7 +80,7 @@ fn a_certificate_that_has_ended_is_refused_with_its_end() {
 }
 
 #[test]
-fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
+fn plugin_or_database_refusal_stores_nothing() {
     let refusals = [
         (
             "configure",
@@ -109,7 +109,7 @@ fn nothing_is_stored_when_the_plugin_or_the_database_refuses() {
 }
 
 #[test]
-fn a_change_that_the_database_refuses_leaves_the_connection_as_it_was() {
+fn change_refused_by_database_leaves_connection_unchanged() {
     let bed = ready();
     let before = bed.host.stored("config/orders");
     bed.host.refuse("verify", Failure::new(FailureKind::TimedOut, "db:5432 took too long"));
@@ -118,7 +118,7 @@ fn a_change_that_the_database_refuses_leaves_the_connection_as_it_was() {
 }
 
 #[test]
-fn a_connection_that_is_not_verified_stays_so_on_updates() {
+fn unverified_connection_stays_unverified_on_update() {
     let bed = empty();
     bed.write("config/orders", &with(orders(), json!({"verify_connection": false}))).unwrap();
     bed.write("config/orders", &json!({"username": "admin"})).unwrap();
@@ -160,7 +160,7 @@ fn a_read_shows_everything_but_secrets() {
 }
 
 #[test]
-fn lists_that_nobody_gave_are_empty_and_not_missing() {
+fn omitted_lists_are_empty_and_not_missing() {
     let bed = empty();
     bed.write("config/bare", &json!({"plugin_name": "test"})).unwrap();
     let data = bed.read("config/bare").unwrap().data;
@@ -171,7 +171,7 @@ fn lists_that_nobody_gave_are_empty_and_not_missing() {
 }
 
 #[test]
-fn a_password_inside_a_connection_string_is_hidden_on_reads() {
+fn connection_string_password_is_hidden_on_read() {
     let bed = empty();
     let inline = json!({"connection_url": "host=db user=root password=hunter2"});
     bed.write("config/orders", &with(orders(), inline)).unwrap();
@@ -180,7 +180,7 @@ fn a_password_inside_a_connection_string_is_hidden_on_reads() {
 }
 
 #[test]
-fn without_its_plugin_a_connection_is_read_without_details() {
+fn connection_without_plugin_is_read_without_details() {
     let bed = ready();
     bed.host.describe_plugin(|plugin| plugin.name = "another-plugin".to_owned());
     let reply = bed.read("config/orders").unwrap();
@@ -190,7 +190,7 @@ fn without_its_plugin_a_connection_is_read_without_details() {
 }
 
 #[test]
-fn config_update_keeps_absent_clears_empty_and_increments_generation() {
+fn config_update_keeps_absent_clears_empty_increments_generation() {
     let bed = ready();
     let before = bed.host.stored("config/orders").unwrap();
     bed.write("config/orders", &json!({"username": "admin", "allowed_roles": []})).unwrap();
@@ -203,7 +203,7 @@ fn config_update_keeps_absent_clears_empty_and_increments_generation() {
 }
 
 #[test]
-fn a_connection_that_is_removed_and_written_again_has_a_generation_of_its_own() {
+fn connection_rewritten_after_removal_has_new_generation() {
     let bed = ready();
     bed.write("config/orders", &json!({"username": "admin"})).unwrap();
     let before = bed.host.stored("config/orders").unwrap()["generation"].as_u64();
@@ -214,7 +214,7 @@ fn a_connection_that_is_removed_and_written_again_has_a_generation_of_its_own() 
 }
 
 #[test]
-fn the_engines_own_fields_are_no_settings_of_the_plugin() {
+fn engine_fields_are_no_plugin_settings() {
     let bed = ready();
     let settings = bed.host.stored("config/orders").unwrap()["settings"].clone();
     let names: Vec<&String> = settings.as_object().unwrap().keys().collect();
@@ -222,7 +222,7 @@ fn the_engines_own_fields_are_no_settings_of_the_plugin() {
 }
 
 #[test]
-fn config_write_warns_of_unknown_settings_and_empty_roles() {
+fn write_warns_of_unknown_settings_and_empty_roles() {
     let bed = empty();
     bed.host.warn_when_configured(&["tls-off"]);
     let body = json!({"plugin_name": "test", "usrename": "root", "allowed_roles": []});
@@ -235,7 +235,7 @@ fn config_write_warns_of_unknown_settings_and_empty_roles() {
 }
 
 #[test]
-fn a_plugin_must_be_named_known_and_of_a_version() {
+fn plugin_without_known_name_or_version_is_refused() {
     let bad = [
         (json!({"username": "root"}), "plugin_name is required"),
         (json!({"plugin_name": ""}), "plugin_name is required"),
@@ -252,14 +252,14 @@ fn a_plugin_must_be_named_known_and_of_a_version() {
 }
 
 #[test]
-fn a_plugin_cannot_be_taken_away_from_a_connection() {
+fn plugin_cannot_be_removed_from_connection() {
     let bed = ready();
     let refused = bed.write("config/orders", &json!({"plugin_name": ""})).err().unwrap();
     assert!(refused.message.contains("plugin_name is required"), "{}", refused.message);
 }
 
 #[test]
-fn rotations_of_the_connections_own_password_are_set_shown_and_ended() {
+fn root_rotation_is_scheduled_shown_and_ended() {
     let bed = ready();
     bed.write("config/orders", &json!({"rotation_period": "24h"})).unwrap();
     assert_eq!(bed.read("config/orders").unwrap().data["rotation_period"], 86_400);
@@ -282,7 +282,7 @@ fn rotations_of_the_connections_own_password_are_set_shown_and_ended() {
 }
 
 #[test]
-fn rotations_that_contradict_each_other_or_cannot_work_are_refused() {
+fn contradictory_or_impossible_rotations_are_refused() {
     let schedule = "0 3 * * *";
     let inline = "postgres://{{username}}:hunter2@db:5432/orders";
     let bad = [
@@ -317,7 +317,7 @@ fn connection_removal_warns_of_dependent_static_roles() {
 }
 
 #[test]
-fn removal_closes_the_sessions_and_counts_the_leases_that_lose_their_connection() {
+fn removal_closes_sessions_and_counts_orphaned_leases() {
     let bed = ready();
     issued(&bed);
     issued(&bed);
@@ -340,7 +340,7 @@ fn a_list_names_the_connections() {
 }
 
 #[test]
-fn config_read_warns_of_silent_database_and_waiting_work() {
+fn read_warns_of_silent_database_and_waiting_work() {
     let bed = ready();
     issued(&bed);
     assert!(bed.read("config/orders").unwrap().warnings.is_empty());
@@ -353,7 +353,7 @@ fn config_read_warns_of_silent_database_and_waiting_work() {
 }
 
 #[test]
-fn as_much_runs_at_once_as_the_connection_may_have_sessions() {
+fn concurrency_equals_session_limit_of_connection() {
     for (given, width) in [
         (json!(9), Some(9)),
         (json!("12"), Some(12)),
@@ -386,7 +386,7 @@ fn config_write_warns_of_missing_rights() {
 }
 
 #[test]
-fn statements_for_the_connections_own_user_are_read_when_they_are_written() {
+fn root_rotation_statements_are_checked_on_write() {
     let bed = ready();
     let before = bed.host.stored("config/orders");
     let body = json!({"root_rotation_statements": "unreadable"});
@@ -399,7 +399,7 @@ fn statements_for_the_connections_own_user_are_read_when_they_are_written() {
 }
 
 #[test]
-fn a_connection_keeps_its_version_until_a_write_names_a_version() {
+fn connection_keeps_version_until_write_names_another() {
     let bed = ready();
     bed.host.add_version("2.0.0");
     let versions = || {
@@ -427,7 +427,7 @@ fn a_connection_keeps_its_version_until_a_write_names_a_version() {
 }
 
 #[test]
-fn the_version_of_a_plugin_of_the_server_is_not_stored() {
+fn version_of_built_in_plugin_is_not_stored() {
     let bed = empty();
     bed.host.build_in();
     bed.write("config/orders", &with(orders(), json!({"plugin_version": "1.0.0"}))).unwrap();
@@ -435,7 +435,7 @@ fn the_version_of_a_plugin_of_the_server_is_not_stored() {
 }
 
 #[test]
-fn an_override_ends_when_the_choice_is_given_back() {
+fn override_ends_when_version_choice_is_cleared() {
     let bed = ready();
     let is_overriding =
         || bed.read("config/orders").unwrap().data["override_pinned_version"].clone();

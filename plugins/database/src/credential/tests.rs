@@ -49,7 +49,7 @@ fn certificates(change: Value) -> Value {
 }
 
 #[test]
-fn a_bad_option_is_refused_by_name_and_nothing_is_stored() {
+fn bad_option_refusal_names_option_and_stores_nothing() {
     let other = authority(true).1;
     let leaf = authority(false);
     let rsa = |config: Value| {
@@ -90,7 +90,7 @@ fn a_bad_option_is_refused_by_name_and_nothing_is_stored() {
 }
 
 #[test]
-fn options_are_read_with_their_defaults_and_an_update_keeps_them() {
+fn options_show_defaults_and_survive_update() {
     let bed = bed();
     let keys =
         json!({"credential_type": "rsa_private_key", "credential_config": {"key_bits": "3072"}});
@@ -120,7 +120,7 @@ fn the_authoritys_key_is_in_no_read() {
 }
 
 #[test]
-fn a_key_is_given_to_the_caller_and_its_public_half_to_the_database() {
+fn caller_gets_private_key_and_database_public_key() {
     let bed = bed();
     bed.write("roles/writer-k", &with(reader(), json!({"credential_type": "rsa_private_key"})))
         .unwrap();
@@ -135,7 +135,7 @@ fn a_key_is_given_to_the_caller_and_its_public_half_to_the_database() {
 }
 
 #[test]
-fn a_certificate_is_of_the_roles_authority_for_a_key_of_its_own_and_ends_with_its_user() {
+fn role_certificate_with_own_key_ends_with_user() {
     for (key_type, label) in [("ec", "EC PRIVATE KEY"), ("ed25519", "PRIVATE KEY")] {
         let bed = bed();
         bed.write("roles/writer-c", &certificates(json!({"key_type": key_type}))).unwrap();
@@ -160,7 +160,7 @@ fn a_certificate_is_of_the_roles_authority_for_a_key_of_its_own_and_ends_with_it
 }
 
 #[test]
-fn a_certificate_that_would_outlive_its_authority_is_refused_before_anything_is_made() {
+fn certificate_outliving_its_authority_is_refused_before_creation() {
     let bed = bed();
     bed.write("roles/writer-c", &certificates(json!({}))).unwrap();
     bed.host.advance(6 * 366 * 86_400);
@@ -171,7 +171,7 @@ fn a_certificate_that_would_outlive_its_authority_is_refused_before_anything_is_
 }
 
 #[test]
-fn a_static_role_rotates_keys_and_takes_no_certificates() {
+fn static_role_rotates_keys_and_takes_no_certificates() {
     let bed = with_account();
     know_all(&bed);
     let keys = json!({"credential_type": "rsa_private_key"});

@@ -42,7 +42,7 @@ fn generation(bed: &TestBed<Database>) -> u64 {
 }
 
 #[test]
-fn a_rotation_is_written_down_proven_and_stored_as_a_new_generation() {
+fn rotation_is_recorded_proven_and_given_new_generation() {
     let bed = rooted();
     let before = generation(&bed);
     bed.host.advance(60);
@@ -67,7 +67,7 @@ fn a_rotation_is_written_down_proven_and_stored_as_a_new_generation() {
 }
 
 #[test]
-fn the_operators_statements_change_it_where_there_are_some() {
+fn root_password_changes_by_operator_statements_if_given() {
     let bed = rooted();
     bed.write("config/orders", &json!({"root_rotation_statements": "ALTER {{name}}"})).unwrap();
     bed.write("rotate-root/orders", &json!({})).unwrap();
@@ -75,7 +75,7 @@ fn the_operators_statements_change_it_where_there_are_some() {
 }
 
 #[test]
-fn it_is_rotated_when_it_is_due_and_not_while_that_is_disabled() {
+fn root_password_rotates_when_due_unless_disabled() {
     let bed = rooted();
     bed.host.advance(86_400);
     bed.wake("rotate-root/orders", 1).unwrap();
@@ -93,7 +93,7 @@ fn it_is_rotated_when_it_is_due_and_not_while_that_is_disabled() {
 }
 
 #[test]
-fn wherever_a_rotation_dies_the_stored_password_logs_in_afterwards() {
+fn rotation_death_anywhere_leaves_stored_password_working() {
     for step in STEPS {
         let bed = rooted();
         bed.host.advance(86_400);
@@ -122,7 +122,7 @@ fn root_rotation_with_lost_reply_rolls_forward() {
 }
 
 #[test]
-fn a_password_that_cannot_be_verified_is_stored_with_a_warning() {
+fn unverifiable_password_is_stored_with_warning() {
     let bed = rooted();
     bed.host.tell_of_logins("root", None);
     let warnings = bed.write("rotate-root/orders", &json!({})).unwrap().warnings;
@@ -145,7 +145,7 @@ fn second_root_rotation_names_cause_of_unfinished_rotation() {
 }
 
 #[test]
-fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
+fn refused_password_gives_way_to_fresh_password() {
     let bed = rooted();
     bed.host.refuse("change-credential", Failure::invalid("too short"));
     assert_eq!(
@@ -159,7 +159,7 @@ fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
 }
 
 #[test]
-fn where_nothing_is_known_to_work_everything_is_kept_and_said() {
+fn rotation_without_working_password_keeps_all_and_reports() {
     let bed = rooted();
     bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
@@ -191,7 +191,7 @@ fn a_rotation_of_a_replaced_connection_is_forgotten() {
 }
 
 #[test]
-fn a_connection_with_an_unfinished_rotation_is_removed_by_force_alone() {
+fn connection_with_unfinished_rotation_needs_forced_removal() {
     let bed = rooted();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
@@ -227,7 +227,7 @@ fn a_window_that_is_over_ends_the_attempts() {
 }
 
 #[test]
-fn an_impossible_rotation_is_refused_before_any_request_to_the_database() {
+fn impossible_rotation_is_refused_before_database_request() {
     let bed = ready();
     let unknown = bed.write("rotate-root/billing", &json!({})).err().unwrap();
     assert!(unknown.message.contains("there is no connection \"billing\""), "{unknown}");
@@ -264,7 +264,7 @@ fn logins(bed: &TestBed<Database>) -> usize {
 }
 
 #[test]
-fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
+fn unfinished_rotation_tries_password_at_no_other_server() {
     let bed = rooted();
     let before = orders();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
@@ -282,7 +282,7 @@ fn a_password_of_an_unfinished_rotation_is_tried_at_no_other_server() {
 }
 
 #[test]
-fn a_connection_that_leads_back_at_once_goes_on_with_its_rotation() {
+fn connection_led_back_at_once_continues_rotation() {
     let bed = rooted();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-root/orders", &json!({})).err().unwrap();
@@ -294,7 +294,7 @@ fn a_connection_that_leads_back_at_once_goes_on_with_its_rotation() {
 }
 
 #[test]
-fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+fn every_scheduled_rotation_outcome_sets_next_time() {
     let lost = || Failure::new(FailureKind::Unreachable, "the answer was lost");
     type Arrange = fn(&TestBed<Database>, Failure);
     let fates: [(&str, Arrange); 6] = [

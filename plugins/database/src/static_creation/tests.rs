@@ -19,7 +19,7 @@ fn in_force(bed: &TestBed<Database>) -> bool {
 }
 
 #[test]
-fn a_password_that_cannot_be_verified_from_here_is_kept_and_said_to_be_unverified() {
+fn unverifiable_password_is_kept_and_marked_unverified() {
     let bed = with_account();
     bed.host.tell_of_logins("app", None);
     let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
@@ -39,7 +39,7 @@ fn a_password_that_cannot_be_verified_from_here_is_kept_and_said_to_be_unverifie
 }
 
 #[test]
-fn a_password_that_the_database_took_and_then_refuses_is_kept_and_not_shown() {
+fn password_accepted_then_refused_is_kept_and_hidden() {
     let bed = with_account();
     bed.host.tell_of_logins("app", Some(false));
     let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
@@ -108,7 +108,7 @@ fn refused_change_is_forgotten_even_if_unverifiable() {
 
 /// A database that commits each statement may have kept the effect of the first statement.
 #[test]
-fn of_several_statements_the_first_may_have_changed_the_password() {
+fn first_of_several_statements_may_change_password() {
     let several = [json!(["ALTER {{name}}", "GRANT it"]), json!("ALTER {{name}}; GRANT it")];
     for statements in several {
         let bed = with_account();
@@ -125,7 +125,7 @@ fn of_several_statements_the_first_may_have_changed_the_password() {
 }
 
 #[test]
-fn a_creation_that_is_not_finished_ends_with_the_deletion_of_its_role() {
+fn unfinished_creation_ends_with_role_deletion() {
     let bed = with_account();
     bed.host.tell_of_logins("app", None);
     bed.host.lose_reply("change-credential", unreachable());

@@ -20,7 +20,7 @@ fn stuck() -> TestBed<Database> {
 }
 
 #[test]
-fn a_password_that_is_known_to_be_dead_is_not_shown() {
+fn known_dead_password_is_not_shown() {
     let bed = stuck();
     let told = bed.read("static-creds/app").unwrap().warnings;
     assert!(told[0].contains("not finished") && told[0].contains("no digit"), "{told:?}");
@@ -50,7 +50,7 @@ fn unverified_password_is_shown_with_warning() {
 /// Each new request restarts the counter of the timer. Therefore the counter says nothing about the
 /// candidate.
 #[test]
-fn a_refused_candidate_gives_way_however_often_its_rotation_is_asked_for() {
+fn refused_candidate_gives_way_despite_repeated_requests() {
     let bed = stuck();
     for _ in 0..2 {
         let open = bed.write("rotate-role/app", &json!({})).err().unwrap();

@@ -6,7 +6,7 @@ use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
-fn a_new_role_changes_the_password_and_proves_it_before_it_is_stored() {
+fn new_role_changes_and_proves_password_before_storage() {
     let bed = with_account();
     assert!(bed.write("static-roles/app", &app()).unwrap().warnings.is_empty());
     assert_eq!(
@@ -26,7 +26,7 @@ fn a_new_role_changes_the_password_and_proves_it_before_it_is_stored() {
 }
 
 #[test]
-fn a_role_is_read_with_its_schedule_and_without_its_password() {
+fn role_read_shows_schedule_and_no_password() {
     let bed = with_static_role();
     let data = Value::Object(bed.read("static-roles/app").unwrap().data);
     let rotated = data["last_vault_rotation"].as_str().unwrap().to_owned();
@@ -95,7 +95,7 @@ fn a_bad_role_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_role_that_the_connection_does_not_admit_is_denied() {
+fn role_not_admitted_by_connection_is_denied() {
     let bed = with_account();
     bed.write("config/orders", &json!({"allowed_roles": "other"})).unwrap();
     let denied = bed.write("static-roles/app", &app()).err().unwrap();
@@ -104,7 +104,7 @@ fn a_role_that_the_connection_does_not_admit_is_denied() {
 }
 
 #[test]
-fn names_of_roles_and_static_roles_are_one_set() {
+fn role_and_static_role_names_are_one_set() {
     let bed = with_static_role();
     let role = json!({"db_name": "orders", "creation_statements": "CREATE {{name}}"});
     let refused = bed.write("roles/app", &role).err().unwrap();
@@ -114,7 +114,7 @@ fn names_of_roles_and_static_roles_are_one_set() {
 }
 
 #[test]
-fn an_account_has_one_owner_until_its_role_is_removed() {
+fn account_has_one_owner_until_role_removal() {
     let bed = with_static_role();
     let refused = bed.write("static-roles/other", &app()).err().unwrap();
     assert!(refused.message.contains("static role \"app\" rotates user \"app\""), "{refused}");
@@ -130,7 +130,7 @@ fn an_account_has_one_owner_until_its_role_is_removed() {
 }
 
 #[test]
-fn where_the_import_is_skipped_the_password_is_kept_and_due_is_counted_from_now() {
+fn skipped_import_keeps_password_and_counts_from_now() {
     let bed = with_account();
     bed.write("config/orders", &json!({"skip_static_role_import_rotation": true})).unwrap();
     bed.host.steps();
@@ -147,7 +147,7 @@ fn where_the_import_is_skipped_the_password_is_kept_and_due_is_counted_from_now(
 }
 
 #[test]
-fn a_role_that_says_false_is_rotated_although_its_connection_skips() {
+fn role_with_skip_false_rotates_despite_connection_skip() {
     let bed = with_account();
     bed.write("config/orders", &json!({"skip_static_role_import_rotation": true})).unwrap();
     let explicit = json!({"skip_import_rotation": false});
@@ -158,7 +158,7 @@ fn a_role_that_says_false_is_rotated_although_its_connection_skips() {
 }
 
 #[test]
-fn an_imported_password_may_be_corrected_until_the_first_rotation() {
+fn imported_password_is_correctable_until_first_rotation() {
     let bed = with_account();
     let skipped = json!({"skip_import_rotation": true, "password": "mistyped"});
     // The write succeeds, because the database cannot tell.
@@ -183,7 +183,7 @@ fn an_imported_password_may_be_corrected_until_the_first_rotation() {
 }
 
 #[test]
-fn an_imported_password_is_tried_before_it_is_kept() {
+fn imported_password_is_tried_before_storage() {
     let bed = with_account();
     let wrong = with(app(), json!({"skip_import_rotation": true, "password": "mistyped"}));
     let refused = bed.write("static-roles/app", &wrong).err().unwrap();
@@ -269,7 +269,7 @@ fn static_credentials_ask_the_connection_each_time() {
 }
 
 #[test]
-fn at_a_self_managed_connection_each_account_changes_its_own_password() {
+fn self_managed_connection_lets_account_change_own_password() {
     let bed = with_account();
     let managed = json!({"self_managed": true, "username": "", "password": ""});
     let verified = || bed.host.steps().iter().filter(|step| **step == "verify orders").count();

@@ -21,7 +21,7 @@ fn is_settled(bed: &TestBed<Database>) -> bool {
 }
 
 #[test]
-fn a_role_is_rotated_when_it_is_due_and_not_before() {
+fn role_rotates_when_due_and_not_before() {
     let bed = with_static_role();
     bed.wake("rotate/app", 1).unwrap();
     assert_eq!(shown(&bed, "app").0, "Generated-Password-1", "it was not due");
@@ -33,7 +33,7 @@ fn a_role_is_rotated_when_it_is_due_and_not_before() {
 }
 
 #[test]
-fn wherever_a_rotation_dies_the_stored_password_logs_in_and_one_rotation_was_completed() {
+fn interrupted_rotation_completes_once_and_stored_password_works() {
     for step in STEPS {
         let bed = with_static_role();
         bed.host.advance(3_600);
@@ -85,7 +85,7 @@ fn rotation_with_lost_reply_is_not_repeated() {
 }
 
 #[test]
-fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
+fn refused_password_gives_way_to_fresh_password() {
     let bed = with_static_role();
     bed.host.advance(3_600);
     for _ in 0..2 {
@@ -101,7 +101,7 @@ fn a_password_that_the_database_refuses_gives_way_to_a_fresh_one() {
 }
 
 #[test]
-fn while_the_database_is_away_everything_else_answers_and_the_ttl_is_0() {
+fn database_outage_blocks_only_rotation_and_zeroes_ttl() {
     let bed = with_static_role();
     bed.host.advance(3_600);
     bed.host.refuse("change-credential", unreachable());
@@ -117,7 +117,7 @@ fn while_the_database_is_away_everything_else_answers_and_the_ttl_is_0() {
 }
 
 #[test]
-fn a_role_that_is_removed_while_its_rotation_is_unfinished_leaves_nothing() {
+fn role_removed_during_unfinished_rotation_leaves_nothing() {
     let bed = with_static_role();
     bed.host.refuse("change-credential", unreachable());
     bed.write("rotate-role/app", &json!({})).err().unwrap();
@@ -154,7 +154,7 @@ fn uncertain_creation_is_resolved_once_database_answers() {
 }
 
 #[test]
-fn where_neither_old_nor_new_logs_in_the_same_candidate_is_put_in_force_again() {
+fn same_candidate_is_reapplied_without_any_working_password() {
     let bed = with_static_role();
     bed.host.advance(3_600);
     // An operator changes the password, and the next rotation stays unfinished.
@@ -166,7 +166,7 @@ fn where_neither_old_nor_new_logs_in_the_same_candidate_is_put_in_force_again() 
 }
 
 #[test]
-fn candidates_are_kept_while_nothing_is_known_to_work_and_are_few() {
+fn candidates_are_kept_and_few_without_working_password() {
     let bed = with_static_role();
     bed.host.refuse("change-credential", unreachable());
     bed.write("rotate-role/app", &json!({})).err().unwrap();
@@ -182,7 +182,7 @@ fn candidates_are_kept_while_nothing_is_known_to_work_and_are_few() {
 }
 
 #[test]
-fn a_scheduled_rotation_that_missed_its_window_waits_for_the_next_time() {
+fn scheduled_rotation_past_window_waits_for_next_time() {
     let bed = with_account();
     let hourly = json!({
         "rotation_period": 0, "rotation_schedule": "0 * * * *", "rotation_window": 3_600,
@@ -211,7 +211,7 @@ fn a_scheduled_rotation_that_missed_its_window_waits_for_the_next_time() {
 }
 
 #[test]
-fn a_missed_schedule_without_a_window_is_caught_up_once() {
+fn missed_schedule_without_window_is_caught_up_once() {
     let bed = with_account();
     let nightly = json!({"rotation_period": 0, "rotation_schedule": "0 3 * * *"});
     bed.write("static-roles/app", &with(app(), nightly)).unwrap();
@@ -222,7 +222,7 @@ fn a_missed_schedule_without_a_window_is_caught_up_once() {
 }
 
 #[test]
-fn a_rotation_by_hand_counts_a_period_from_now_and_leaves_a_schedule_as_it_was() {
+fn manual_rotation_restarts_period_and_keeps_schedule() {
     let bed = with_static_role();
     bed.host.advance(600);
     bed.write("rotate-role/app", &json!({})).unwrap();
@@ -238,7 +238,7 @@ fn a_rotation_by_hand_counts_a_period_from_now_and_leaves_a_schedule_as_it_was()
 }
 
 #[test]
-fn a_role_that_is_not_admitted_any_more_is_not_rotated() {
+fn role_no_longer_admitted_is_not_rotated() {
     let bed = with_static_role();
     bed.host.advance(3_600);
     bed.write("config/orders", &json!({"allowed_roles": "other"})).unwrap();
@@ -251,7 +251,7 @@ fn a_role_that_is_not_admitted_any_more_is_not_rotated() {
 }
 
 #[test]
-fn no_password_is_in_a_failure_or_in_the_log() {
+fn failure_and_log_contain_no_password() {
     let bed = with_static_role();
     bed.host.refuse("change-credential", Failure::invalid("statement 1 failed (SQLSTATE 42601)"));
     let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
@@ -276,7 +276,7 @@ fn checks(bed: &TestBed<Database>) -> usize {
 }
 
 #[test]
-fn the_password_in_force_is_tried_at_no_server_that_it_is_not_for() {
+fn active_password_is_tried_at_no_other_server() {
     let back = with(orders(), json!({"allowed_roles": "*"}));
     for (moved, tried) in [(false, 2), (true, 1)] {
         let bed = with_static_role();
@@ -296,7 +296,7 @@ fn the_password_in_force_is_tried_at_no_server_that_it_is_not_for() {
 }
 
 #[test]
-fn passwords_of_an_unfinished_rotation_wait_until_the_connection_leads_back() {
+fn unfinished_rotation_waits_until_connection_leads_back() {
     let bed = with_static_role();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     bed.write("rotate-role/app", &json!({})).err().unwrap();
@@ -312,7 +312,7 @@ fn passwords_of_an_unfinished_rotation_wait_until_the_connection_leads_back() {
 }
 
 #[test]
-fn self_managed_password_is_not_sent_to_another_server() {
+fn self_managed_password_goes_to_no_other_server() {
     let bed = with_account();
     let managed = json!({"self_managed": true, "username": "", "password": ""});
     bed.write("config/orders", &managed).unwrap();
@@ -329,7 +329,7 @@ fn self_managed_password_is_not_sent_to_another_server() {
 }
 
 #[test]
-fn every_outcome_of_a_scheduled_rotation_sets_a_next_time() {
+fn every_scheduled_rotation_outcome_sets_next_time() {
     let lost = || Failure::new(FailureKind::Unreachable, "the answer was lost");
     type Arrange = fn(&TestBed<Database>, Failure);
     let fates: [(&str, Arrange); 6] = [

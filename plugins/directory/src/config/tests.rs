@@ -14,7 +14,7 @@ fn with(change: Value) -> Value {
 }
 
 #[test]
-fn a_configuration_is_read_with_its_defaults_and_never_with_its_password() {
+fn configuration_is_read_with_defaults_without_password() {
     let bed = empty(AD);
     assert_eq!(bed.read("config").err().unwrap(), Failure::absent());
     bed.write("config", &json!({"binddn": ENGINE, "bindpass": "secret-of-engine"})).unwrap();
@@ -52,7 +52,7 @@ fn config_update_keeps_absent_fields() {
 }
 
 #[test]
-fn a_policy_takes_the_place_of_length_and_formatter_and_they_take_its() {
+fn policy_and_length_with_formatter_replace_each_other() {
     let bed = configured(AD);
     bed.write("config", &json!({"length": 20, "formatter": "x{{PASSWORD}}"})).unwrap();
     bed.write("config", &json!({"password_policy": "long"})).unwrap();
@@ -70,7 +70,7 @@ fn a_policy_takes_the_place_of_length_and_formatter_and_they_take_its() {
 }
 
 #[test]
-fn a_bad_configuration_is_refused_and_nothing_is_stored() {
+fn bad_configuration_is_refused_and_not_stored() {
     for (change, why) in [
         (json!({"url": "http://x"}), "url \"http://x\""),
         (json!({"url": ","}), "names 0 servers"),
@@ -109,7 +109,7 @@ fn insecure_settings_are_reported() {
 }
 
 #[test]
-fn the_stored_password_goes_to_no_other_server_and_to_none_that_proves_itself_less() {
+fn password_goes_to_no_other_or_weaker_server() {
     let bed = empty(AD);
     bed.write("config", &with(json!({"url": "ldaps://a.example,ldaps://b.example"}))).unwrap();
     let before = bed.host.stored("config");
@@ -142,7 +142,7 @@ fn the_stored_password_goes_to_no_other_server_and_to_none_that_proves_itself_le
 }
 
 #[test]
-fn a_dry_run_tries_the_settings_and_stores_nothing() {
+fn dry_run_tries_settings_and_stores_nothing() {
     let bed = empty(AD);
     let tried = bed.write("config", &with(json!({"verify": true}))).unwrap();
     assert_eq!(Value::Object(tried.data), json!({"verified": true, "stored": false}));
@@ -161,7 +161,7 @@ fn a_dry_run_tries_the_settings_and_stores_nothing() {
 }
 
 #[test]
-fn a_new_bindpass_is_no_longer_followed_by_the_one_before() {
+fn new_bindpass_removes_previous_bindpass() {
     let bed = configured(AD);
     bed.write("rotate-root", &json!({})).unwrap();
     bed.host.directory().set_password(ENGINE, "by-hand");
@@ -172,7 +172,7 @@ fn a_new_bindpass_is_no_longer_followed_by_the_one_before() {
 }
 
 #[test]
-fn a_verification_warns_if_binddn_may_not_read_ids() {
+fn verification_warns_if_binddn_cannot_read_ids() {
     for (flavour, attribute) in
         [(AD, "objectGUID"), (Flavour::OpenLdap, "entryUUID"), (Flavour::OpenLdap, "nsUniqueId")]
     {

@@ -30,7 +30,7 @@ fn open_intents(bed: &TestBed<Directory>) -> bool {
 }
 
 #[test]
-fn the_first_read_rotates_and_later_ones_show_the_same_until_it_is_due() {
+fn first_read_rotates_and_password_stays_until_due() {
     for flavour in BOTH {
         let bed = with_role(flavour);
         let first = creds(&bed);
@@ -49,7 +49,7 @@ fn the_first_read_rotates_and_later_ones_show_the_same_until_it_is_due() {
 }
 
 #[test]
-fn the_candidate_is_committed_before_the_directory_is_asked_and_proven_after_it() {
+fn candidate_is_committed_before_change_and_proven_after() {
     let bed = with_role(Flavour::ActiveDirectory);
     creds(&bed);
     let steps = bed.host.steps();
@@ -61,7 +61,7 @@ fn the_candidate_is_committed_before_the_directory_is_asked_and_proven_after_it(
 }
 
 #[test]
-fn an_account_that_others_changed_is_rotated_and_its_old_password_is_not_shown() {
+fn foreign_change_rotates_account_and_hides_old_password() {
     for flavour in BOTH {
         let bed = with_role(flavour);
         let first = creds(&bed);
@@ -80,7 +80,7 @@ fn an_account_that_others_changed_is_rotated_and_its_old_password_is_not_shown()
 }
 
 #[test]
-fn a_clock_that_is_ahead_within_the_tolerance_rotates_nothing() {
+fn clock_ahead_within_tolerance_rotates_nothing() {
     let bed = with_role(Flavour::ActiveDirectory);
     let first = creds(&bed);
     bed.host.advance(5);
@@ -93,7 +93,7 @@ fn a_clock_that_is_ahead_within_the_tolerance_rotates_nothing() {
 }
 
 #[test]
-fn a_late_report_of_our_own_change_is_not_a_change_by_others() {
+fn late_report_of_own_change_is_not_foreign() {
     let bed = with_role(Flavour::ActiveDirectory);
     let key = "account/guid-677569642d6f662d737663312d2d2d2d";
     let first = creds(&bed);
@@ -110,7 +110,7 @@ fn a_late_report_of_our_own_change_is_not_a_change_by_others() {
 }
 
 #[test]
-fn a_renamed_and_moved_account_is_still_the_same() {
+fn renamed_and_moved_account_is_still_recognized() {
     for flavour in BOTH {
         let bed = with_role(flavour);
         creds(&bed);
@@ -125,7 +125,7 @@ fn a_renamed_and_moved_account_is_still_the_same() {
 }
 
 #[test]
-fn another_entry_in_the_place_of_the_account_is_not_touched() {
+fn other_entry_in_place_of_account_is_untouched() {
     let bed = with_role(Flavour::ActiveDirectory);
     creds(&bed);
     bed.host.directory().remove(&dn("svc1"));
@@ -140,7 +140,7 @@ fn another_entry_in_the_place_of_the_account_is_not_touched() {
 }
 
 #[test]
-fn a_rotation_by_hand_does_not_wait_for_the_ttl() {
+fn manual_rotation_does_not_wait_for_ttl() {
     let bed = with_role(Flavour::ActiveDirectory);
     let first = creds(&bed);
     assert!(bed.write("rotate-role/build", &json!({})).unwrap().data.is_empty());
@@ -152,7 +152,7 @@ fn a_rotation_by_hand_does_not_wait_for_the_ttl() {
 }
 
 #[test]
-fn a_password_that_the_directory_refuses_changes_nothing_and_is_not_tried_for_ever() {
+fn refused_password_changes_nothing_and_is_not_retried() {
     let bed = with_role(Flavour::ActiveDirectory);
     let first = creds(&bed);
     bed.host.advance(601);
@@ -167,7 +167,7 @@ fn a_password_that_the_directory_refuses_changes_nothing_and_is_not_tried_for_ev
 }
 
 #[test]
-fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
+fn process_death_anywhere_leaves_stored_password_in_force() {
     for flavour in BOTH {
         let change = match flavour {
             Flavour::ActiveDirectory => "ldap-modify",
@@ -199,7 +199,7 @@ fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
 }
 
 #[test]
-fn password_change_with_lost_answer_is_verified_without_repetition() {
+fn lost_password_change_answer_is_verified_without_repetition() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     assert_eq!(bed.read("creds/build").err().unwrap().kind, FailureKind::TimedOut);
@@ -211,7 +211,7 @@ fn password_change_with_lost_answer_is_verified_without_repetition() {
 }
 
 #[test]
-fn a_directory_that_is_away_is_waited_for_and_nothing_is_lost() {
+fn directory_outage_is_waited_for_without_loss() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.read("creds/build").err().unwrap();
@@ -235,7 +235,7 @@ fn locked_account_gets_same_candidate_again() {
 }
 
 #[test]
-fn a_controller_that_still_takes_the_old_password_is_not_mistaken() {
+fn controller_still_accepting_old_password_causes_no_mistake() {
     let bed = with_role(Flavour::ActiveDirectory);
     creds(&bed);
     bed.host.directory().take_old_passwords();
@@ -257,7 +257,7 @@ fn the_schema_of_another_server_writes_nothing() {
 }
 
 #[test]
-fn a_role_that_was_deleted_while_its_rotation_was_open_is_not_rotated_any_more() {
+fn role_deleted_during_open_rotation_is_not_rotated() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.host.die_after("checkpoint");
     bed.read("creds/build").err().unwrap();
@@ -297,7 +297,7 @@ fn accounts_rotate_themselves_by_their_present_password() {
 }
 
 #[test]
-fn self_rotated_password_is_not_sent_to_another_server() {
+fn self_rotated_password_goes_to_no_other_server() {
     let bed = configured(Flavour::ActiveDirectory);
     let own = json!({"self_rotation": true, "binddn": "", "bindpass": ""});
     bed.write("config", &own).unwrap();
@@ -321,7 +321,7 @@ fn self_rotated_password_is_not_sent_to_another_server() {
 }
 
 #[test]
-fn a_change_that_was_begun_at_another_server_begins_anew() {
+fn change_begun_at_other_server_begins_anew() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.host.die_after("ldap-modify");
     bed.read("creds/build").err().unwrap();

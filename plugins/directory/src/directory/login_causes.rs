@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_an_unknown_kind_gets_no_remedy() {
+    fn refusal_of_unknown_kind_gets_no_remedy() {
         for (data, result_code, proof) in [
             (Some(0x999), Some(49), PasswordProof::NotInForce),
             (None, Some(80), PasswordProof::CannotTell),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn another_failure_than_a_refused_login_is_not_explained() {
+    fn failure_besides_refused_login_is_not_explained() {
         let fault = LdapFault {
             result_code: Some(50),
             ..LdapFault::new(LdapFaultCode::RefusedSearch, "refused")

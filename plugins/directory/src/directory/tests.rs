@@ -41,7 +41,7 @@ fn refused_login_code_decides_password_proof() {
 }
 
 #[test]
-fn a_password_of_active_directory_is_quoted_and_in_utf_16() {
+fn active_directory_password_is_quoted_in_utf_16() {
     let bytes = [0x22, 0, b'p', 0, 0xe4, 0, 0x34, 0xd8, 0x1e, 0xdd, 0x22, 0];
     assert_eq!(quoted_utf16("pä𝄞"), bytes);
 }
@@ -55,7 +55,7 @@ fn a_login_that_is_empty_is_never_sent() {
 }
 
 #[test]
-fn an_account_is_found_by_each_of_its_names() {
+fn account_is_found_by_each_name() {
     for (flavour, names) in [
         (Flavour::ActiveDirectory, ["svc1@corp.example", "svc1", &dn("svc1")]),
         (Flavour::OpenLdap, ["svc1", "SVC1", &dn("svc1")]),
@@ -70,7 +70,7 @@ fn an_account_is_found_by_each_of_its_names() {
 }
 
 #[test]
-fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
+fn name_finds_neither_outside_account_nor_engine_login() {
     for flavour in [Flavour::ActiveDirectory, Flavour::OpenLdap] {
         let bed = configured(flavour);
         let elsewhere = "CN=keeper,OU=services,DC=corp,DC=example";
@@ -93,7 +93,7 @@ fn a_name_means_no_account_elsewhere_and_never_the_engines_own() {
 }
 
 #[test]
-fn a_name_with_a_domain_before_it_is_refused_with_the_forms_that_are_taken() {
+fn domain_prefixed_name_is_refused_with_accepted_forms() {
     let bed = configured(Flavour::ActiveDirectory);
     let config = Config::find(&bed.host).unwrap().unwrap();
     let refused = DirectoryClient::new(&bed.host, &config).find("CORP\\svc1").unwrap_err();

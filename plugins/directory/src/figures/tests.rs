@@ -37,7 +37,7 @@ fn password_age_metric_includes_never_read_roles() {
 }
 
 #[test]
-fn the_next_look_is_due_in_five_minutes_while_there_is_a_configuration() {
+fn next_look_with_configuration_is_in_five_minutes() {
     let bed = with_role(Flavour::ActiveDirectory);
     assert_eq!(bed.host.timer(KEY), Some(bed.host.clock().now()), "the first one at once");
     bed.host.advance(1);

@@ -35,7 +35,7 @@ fn as_caller(bed: &mut Bed, entity: &str, token: &str) {
 const FREE: &str = r#"{"svc1":{"available":true},"svc2":{"available":true}}"#;
 
 #[test]
-fn a_set_is_read_as_it_was_written_and_its_passwords_are_the_engines() {
+fn set_reads_as_written_and_engine_owns_passwords() {
     let bed = with_set();
     let shown = Value::Object(bed.read("library/team").unwrap().data);
     let expected = json!({
@@ -53,7 +53,7 @@ fn a_set_is_read_as_it_was_written_and_its_passwords_are_the_engines() {
 }
 
 #[test]
-fn a_bad_set_is_refused_and_no_account_is_taken() {
+fn bad_set_is_refused_and_takes_no_account() {
     for (body, why) in [
         (json!({}), "service_account_names is required"),
         (json!({"service_account_names": []}), "service_account_names is required"),
@@ -74,7 +74,7 @@ fn a_bad_set_is_refused_and_no_account_is_taken() {
 }
 
 #[test]
-fn an_account_of_a_set_that_was_never_finished_is_free() {
+fn account_of_unfinished_set_is_free() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.host
         .lose_reply("checkpoint", Failure::new(FailureKind::Unavailable, "the store went away"));
@@ -87,7 +87,7 @@ fn an_account_of_a_set_that_was_never_finished_is_free() {
 }
 
 #[test]
-fn a_check_out_lends_the_first_account_at_home_and_asks_nothing_of_the_directory() {
+fn check_out_lends_first_account_without_directory_request() {
     let bed = with_set();
     let lent = check_out(&bed);
     assert_eq!(lent.data["service_account_name"], "svc1");
@@ -102,7 +102,7 @@ fn a_check_out_lends_the_first_account_at_home_and_asks_nothing_of_the_directory
 }
 
 #[test]
-fn check_out_ttl_is_minimum_of_set_and_request() {
+fn loan_ttl_is_minimum_of_set_and_request() {
     for (set, asked, ttl) in [
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": "5h"}), 1_800),
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": 60}), 60),
@@ -124,7 +124,7 @@ fn check_out_ttl_is_minimum_of_set_and_request() {
 }
 
 #[test]
-fn a_check_in_changes_the_password_frees_the_account_and_ends_the_lease() {
+fn check_in_changes_password_frees_account_ends_lease() {
     let mut bed = with_set();
     as_caller(&mut bed, "alice", "token-1");
     let lent = check_out(&bed);
@@ -168,7 +168,7 @@ fn only_the_borrower_may_check_in() {
 }
 
 #[test]
-fn a_loan_of_no_one_is_checked_in_by_force_alone() {
+fn anonymous_loan_is_not_checked_in_under_enforcement() {
     let mut bed = with_set();
     as_caller(&mut bed, "", "");
     check_out(&bed);
@@ -179,7 +179,7 @@ fn a_loan_of_no_one_is_checked_in_by_force_alone() {
 }
 
 #[test]
-fn several_loans_have_to_be_named_and_one_that_may_not_be_ended_ends_none() {
+fn several_loans_need_names_and_refusal_ends_none() {
     let mut bed = with_set();
     as_caller(&mut bed, "alice", "token-1");
     check_out(&bed);
@@ -195,7 +195,7 @@ fn several_loans_have_to_be_named_and_one_that_may_not_be_ended_ends_none() {
 }
 
 #[test]
-fn a_set_cannot_end_the_loans_of_another_one() {
+fn set_cannot_end_loans_of_another_set() {
     let bed = with_set();
     let free_for_all =
         json!({"service_account_names": "svc3", "disable_check_in_enforcement": true});
@@ -252,7 +252,7 @@ fn a_stale_lease_never_touches_the_next_borrower() {
 }
 
 #[test]
-fn a_renewal_goes_by_the_set_as_it_is_now() {
+fn renewal_uses_present_set_limits() {
     let bed = with_set();
     let lease = check_out(&bed).lease.unwrap();
     let granted = |increment| {
@@ -266,7 +266,7 @@ fn a_renewal_goes_by_the_set_as_it_is_now() {
 }
 
 #[test]
-fn a_loan_without_end_outlives_its_lease_and_not_its_token() {
+fn loan_without_end_outlives_lease_but_not_token() {
     let bed = with_set();
     bed.write("library/team", &json!({"ttl": 0, "max_ttl": 0})).unwrap();
     let lent = check_out(&bed);
@@ -281,7 +281,7 @@ fn a_loan_without_end_outlives_its_lease_and_not_its_token() {
 }
 
 #[test]
-fn nothing_is_taken_from_a_borrower_when_a_set_changes() {
+fn set_change_takes_nothing_from_borrower() {
     let bed = with_set();
     let lent = check_out(&bed);
     for change in [
@@ -304,7 +304,7 @@ fn nothing_is_taken_from_a_borrower_when_a_set_changes() {
 }
 
 #[test]
-fn wherever_a_check_in_dies_the_account_is_lent_or_at_home_and_its_password_known() {
+fn interrupted_check_in_keeps_account_and_password_known() {
     for step in ["guard", "checkpoint", "ldap-modify", "ldap-bind", "end-issued", "cancel"] {
         let bed = with_set();
         let lent = check_out(&bed);
@@ -324,7 +324,7 @@ fn wherever_a_check_in_dies_the_account_is_lent_or_at_home_and_its_password_know
 }
 
 #[test]
-fn wherever_a_check_out_dies_no_account_is_lost_or_lent_twice() {
+fn interrupted_check_out_neither_loses_nor_doubles_account() {
     for step in ["reserve", "put", "checkpoint"] {
         let bed = with_set();
         bed.host.die_after(step);
@@ -339,7 +339,7 @@ fn wherever_a_check_out_dies_no_account_is_lost_or_lent_twice() {
 }
 
 #[test]
-fn a_directory_that_is_away_keeps_the_account_lent() {
+fn directory_outage_keeps_account_lent() {
     let bed = with_set();
     let lent = check_out(&bed);
     let lease = lent.lease.unwrap();
@@ -355,7 +355,7 @@ fn a_directory_that_is_away_keeps_the_account_lent() {
 }
 
 #[test]
-fn check_out_lease_without_configuration_waits_and_names_remedy() {
+fn check_out_lease_without_configuration_waits_with_remedy() {
     let bed = with_set();
     let lease = check_out(&bed).lease.unwrap();
     let refused = bed.delete("config").err().unwrap();

@@ -91,7 +91,7 @@ fn another_account_for_a_role_begins_anew() {
 }
 
 #[test]
-fn a_removed_role_is_absent_and_its_account_free() {
+fn removed_role_is_absent_and_account_free() {
     let bed = with_role(Flavour::ActiveDirectory);
     bed.delete("roles/build").unwrap();
     bed.delete("roles/build").unwrap();
@@ -104,7 +104,7 @@ fn a_removed_role_is_absent_and_its_account_free() {
 }
 
 #[test]
-fn an_account_without_a_readable_id_is_warned_of_and_stays_one_account() {
+fn unreadable_id_causes_warning_and_account_stays_one() {
     for (flavour, attribute) in
         [(Flavour::ActiveDirectory, "objectGUID"), (Flavour::OpenLdap, "entryUUID")]
     {

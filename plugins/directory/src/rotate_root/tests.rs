@@ -15,7 +15,7 @@ fn holds(bed: &TestBed<Directory>) -> bool {
 }
 
 #[test]
-fn the_password_becomes_one_that_only_the_engine_knows() {
+fn root_rotation_makes_password_known_only_to_engine() {
     for flavour in BOTH {
         let bed = configured(flavour);
         assert!(bed.write("rotate-root", &json!({})).unwrap().warnings.is_empty());
@@ -30,7 +30,7 @@ fn the_password_becomes_one_that_only_the_engine_knows() {
 }
 
 #[test]
-fn wherever_the_process_dies_the_stored_password_is_in_force_after_recovery() {
+fn process_death_anywhere_leaves_stored_password_in_force() {
     for flavour in BOTH {
         let change = match flavour {
             Flavour::ActiveDirectory => "ldap-modify",
@@ -65,7 +65,7 @@ fn a_refused_change_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn the_login_is_found_by_its_domain_and_must_be_one_entry() {
+fn login_found_by_domain_must_be_one_entry() {
     let bed = configured(Flavour::ActiveDirectory);
     let directory = bed.host.directory();
     directory.set(ENGINE, "userPrincipalName", "engine@corp.example");
@@ -79,7 +79,7 @@ fn the_login_is_found_by_its_domain_and_must_be_one_entry() {
 }
 
 #[test]
-fn a_candidate_never_replaces_the_password_of_another_login() {
+fn candidate_never_replaces_password_of_another_login() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.write("rotate-root", &json!({})).err().unwrap();
@@ -97,7 +97,7 @@ fn bindpass(bed: &TestBed<Directory>) -> String {
 }
 
 #[test]
-fn a_candidate_that_nobody_else_knows_outlives_a_configuration_that_leads_elsewhere() {
+fn engine_only_candidate_outlives_configuration_leading_elsewhere() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.host.lose_reply("ldap-modify", Failure::new(FailureKind::TimedOut, "no answer"));
     bed.write("rotate-root", &json!({})).err().unwrap();
@@ -117,7 +117,7 @@ fn a_candidate_that_nobody_else_knows_outlives_a_configuration_that_leads_elsewh
 }
 
 #[test]
-fn a_kept_password_goes_to_no_server_that_proves_itself_in_another_way() {
+fn kept_password_reaches_no_server_with_other_proof() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.write("rotate-root", &json!({})).unwrap();
     let weaker = json!({"bindpass": "any", "insecure_tls": true});
@@ -139,7 +139,7 @@ fn a_kept_password_goes_to_no_server_that_proves_itself_in_another_way() {
 }
 
 #[test]
-fn a_kept_password_is_tried_by_the_change_that_is_under_way() {
+fn change_under_way_tries_kept_password() {
     let bed = configured(Flavour::OpenLdap);
     bed.write("rotate-root", &json!({})).unwrap();
     let made = bindpass(&bed);
@@ -156,7 +156,7 @@ fn a_kept_password_is_tried_by_the_change_that_is_under_way() {
 }
 
 #[test]
-fn the_first_password_does_not_replace_the_one_that_the_engine_made() {
+fn first_password_does_not_replace_engine_password() {
     for flavour in BOTH {
         let bed = configured(flavour);
         bed.write("rotate-root", &json!({})).unwrap();
@@ -197,7 +197,7 @@ fn two_refused_passwords_are_tried_by_no_timer() {
 }
 
 #[test]
-fn a_password_that_cannot_be_proven_keeps_the_one_before_until_one_of_both_logs_in() {
+fn unproven_password_keeps_former_until_either_logs_in() {
     for is_new_in_force in [false, true] {
         let bed = configured(Flavour::OpenLdap);
         bed.write("rotate-root", &json!({})).unwrap();
@@ -218,7 +218,7 @@ fn a_password_that_cannot_be_proven_keeps_the_one_before_until_one_of_both_logs_
 }
 
 #[test]
-fn the_password_before_is_tried_for_ten_minutes_only() {
+fn former_password_is_tried_for_ten_minutes_only() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.write("rotate-root", &json!({})).unwrap();
     // Simulates a controller that has not yet received the change.
@@ -231,7 +231,7 @@ fn the_password_before_is_tried_for_ten_minutes_only() {
 
 /// Wrong logins lock an account, so the accepted password is cached.
 #[test]
-fn which_of_the_two_passwords_is_taken_is_found_out_once_and_not_at_each_request() {
+fn accepted_password_is_found_once_not_per_request() {
     let bed = configured(Flavour::ActiveDirectory);
     bed.write("rotate-root", &json!({})).unwrap();
     bed.host.directory().set_password(ENGINE, "secret-of-engine");
@@ -248,7 +248,7 @@ fn which_of_the_two_passwords_is_taken_is_found_out_once_and_not_at_each_request
 }
 
 #[test]
-fn without_a_configuration_or_a_login_there_is_nothing_to_rotate() {
+fn missing_configuration_or_login_allows_no_rotation() {
     let bed = empty(Flavour::ActiveDirectory);
     let refused = bed.write("rotate-root", &json!({})).err().unwrap();
     assert!(refused.message.contains("write directory/config first"), "{refused}");

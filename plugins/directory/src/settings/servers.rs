@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_servers_is_trimmed_and_each_is_a_directory() {
+    fn server_list_is_trimmed_and_holds_only_directories() {
         let list = "ldap://a, ldaps://B.example:1636/ ,LDAPS://[::1]:636";
         assert_eq!(of(list).collect::<Vec<_>>().len(), 3);
         assert!(check(list).is_ok());

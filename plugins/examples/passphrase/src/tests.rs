@@ -13,7 +13,7 @@ fn bed() -> AuthBed<Passphrase> {
 }
 
 #[test]
-fn the_passphrase_lets_in_and_gives_the_token_of_the_user() {
+fn passphrase_login_gives_token_of_user() {
     let login = bed().login("login/amy", &json!({"passphrase": "open sesame"})).ok().unwrap();
     assert_eq!((login.alias.as_str(), login.token.token_ttl), ("amy", 3_600));
     assert_eq!(login.token.token_policies, ["readers"]);
@@ -21,7 +21,7 @@ fn the_passphrase_lets_in_and_gives_the_token_of_the_user() {
 }
 
 #[test]
-fn a_wrong_passphrase_and_an_unknown_user_are_refused_in_the_same_words() {
+fn wrong_passphrase_and_unknown_user_get_same_refusal() {
     let refused = |path: &str, passphrase: &str| {
         let failure = bed().login(path, &json!({"passphrase": passphrase})).err().unwrap();
         (failure.kind, failure.message)

@@ -12,7 +12,7 @@ fn shown(stage: &Stage) -> Value {
 }
 
 #[test]
-fn config_is_shown_as_written_and_keeps_absent_fields() {
+fn config_shows_written_values_and_keeps_absent_fields() {
     let stage = Stage::empty();
     assert_eq!(stage.bed.read("config").err().unwrap().kind, FailureKind::NotFound);
     let pem = &stage.key.public_key.pem;
@@ -35,7 +35,7 @@ fn config_is_shown_as_written_and_keeps_absent_fields() {
 }
 
 #[test]
-fn a_source_replaces_the_source_before_and_one_write_names_one() {
+fn source_replaces_former_and_write_names_one_source() {
     let stage = Stage::new(&json!({}));
     let document = json!({"issuer": ISSUER, "jwks_uri": format!("{ISSUER}/keys")});
     stage.bed.host.answer(DISCOVERY, answer(200, &document));
@@ -68,7 +68,7 @@ fn a_source_replaces_the_source_before_and_one_write_names_one() {
 }
 
 #[test]
-fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
+fn operator_mistake_is_refused_with_remedy() {
     let stage = Stage::empty();
     let pem = &stage.key.public_key.pem;
     for (config, says) in [
@@ -123,7 +123,7 @@ fn settings_of_browser_logins_may_only_be_empty() {
 }
 
 #[test]
-fn a_discovery_document_must_be_of_the_configured_issuer_to_the_letter() {
+fn discovery_document_must_match_configured_issuer_exactly() {
     let url = format!("{ISSUER}/keys");
     for (configured, document, kind, says) in [
         (ISSUER, json!({"issuer": format!("{ISSUER}/"), "jwks_uri": url}), None, "is of issuer"),
@@ -160,7 +160,7 @@ fn a_discovery_document_must_be_of_the_configured_issuer_to_the_letter() {
 }
 
 #[test]
-fn a_server_that_answers_no_usable_keys_is_refused() {
+fn server_without_usable_keys_is_refused() {
     let key = key("ec", 256);
     let many: Vec<(String, _)> = (0..101).map(|number| (number.to_string(), &key)).collect();
     let many: Vec<_> = many.iter().map(|(id, key)| (id.as_str(), *key)).collect();
@@ -192,7 +192,7 @@ fn a_server_that_answers_no_usable_keys_is_refused() {
 }
 
 #[test]
-fn a_missing_grant_reaches_the_writer_in_the_hosts_words() {
+fn missing_grant_is_reported_in_host_words() {
     let stage = Stage::empty();
     let said = "mount auth/jwt/ has no grant http:https://issuer.example:443";
     stage.bed.host.refuse("send", Failure::denied(said));
@@ -203,7 +203,7 @@ fn a_missing_grant_reaches_the_writer_in_the_hosts_words() {
 }
 
 #[test]
-fn the_roots_of_a_source_are_used_for_its_requests_and_kept() {
+fn source_roots_are_used_for_requests_and_kept() {
     let stage = Stage::empty();
     stage.publish(&[("k1", &stage.key)]);
     let url = format!("{ISSUER}/keys");
@@ -226,7 +226,7 @@ fn the_roots_of_a_source_are_used_for_its_requests_and_kept() {
 }
 
 #[test]
-fn a_certificate_is_a_key_and_each_of_several_keys_proves_tokens() {
+fn certificate_is_key_and_each_key_proves_tokens() {
     let stage = Stage::new(&json!({}));
     let pem = &stage.key.public_key.pem;
     let others = [key("ec", 384).public_key.pem, key("ec", 256).public_key.pem];

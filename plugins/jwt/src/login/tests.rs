@@ -9,7 +9,7 @@ use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
 
 #[test]
-fn a_login_carries_the_claims_that_its_role_names_and_nothing_else() {
+fn login_carries_only_claims_named_by_role() {
     let stage = Stage::new(&json!({
         "token_policies": "dev", "token_ttl": "1h", "groups_claim": "groups",
         "claim_mappings": {"project": "team", "verified": "verified", "missing": "none", "n": "n"},
@@ -30,7 +30,7 @@ fn a_login_carries_the_claims_that_its_role_names_and_nothing_else() {
 }
 
 #[test]
-fn a_login_without_a_groups_claim_is_in_no_group() {
+fn login_without_groups_claim_is_in_no_group() {
     let stage = Stage::new(&json!({}));
     assert_eq!(stage.login(&json!({"groups": ["a"]})).ok().unwrap().group_aliases, Some(vec![]));
     stage.role(&json!({"groups_claim": "groups"}));
@@ -44,7 +44,7 @@ fn a_login_without_a_groups_claim_is_in_no_group() {
 }
 
 #[test]
-fn the_user_claim_must_be_a_text_with_content() {
+fn user_claim_must_be_non_empty_text() {
     let stage = Stage::new(&json!({"user_claim": "user"}));
     assert!(stage.refusal(&json!({})).contains("claim \"user\", the user_claim of the role, is"));
     for odd in [json!(""), json!(7), json!(true), json!(["a"]), json!({"a": "b"})] {
@@ -56,7 +56,7 @@ fn the_user_claim_must_be_a_text_with_content() {
 }
 
 #[test]
-fn two_users_that_differ_in_case_alone_are_two_identities() {
+fn users_differing_only_in_case_are_two_identities() {
     let stage = Stage::new(&json!({}));
     let alias = |sub: &str| stage.login(&json!({"sub": sub})).ok().unwrap().alias;
     assert_eq!([alias("alice"), alias("Alice"), alias("ALICE")], ["alice", "Alice", "ALICE"]);
@@ -82,7 +82,7 @@ fn pointers_lead_to_nested_claims_in_every_setting() {
 }
 
 #[test]
-fn a_role_is_found_in_any_spelling_and_the_default_role_where_none_is_given() {
+fn role_lookup_ignores_case_and_uses_default_role() {
     let stage = Stage::new(&json!({}));
     let jwt = stage.token(&json!({}));
     let login = |role: Value| stage.bed.login("login", &json!({"role": role, "jwt": jwt}));
@@ -108,7 +108,7 @@ fn without_a_configuration_no_token_is_accepted() {
 }
 
 #[test]
-fn times_are_checked_against_store_time_with_the_leeways_of_the_role() {
+fn token_times_follow_store_time_and_role_leeways() {
     let none = json!({"clock_skew_leeway": -1, "expiration_leeway": -1, "not_before_leeway": -1});
     let wide = json!({"clock_skew_leeway": 10, "expiration_leeway": "5m", "not_before_leeway": 20});
     let usual = json!({"clock_skew_leeway": 0, "expiration_leeway": 0, "not_before_leeway": 0});
@@ -165,7 +165,7 @@ fn a_login_from_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
+fn renewal_rereads_role_and_refuses_recreated_role() {
     let stage = Stage::new(&json!({"token_ttl": 60, "claim_mappings": {"iss": "issuer"}}));
     let login = stage.login(&json!({})).ok().unwrap();
     stage.role(&json!({"token_ttl": 30, "user_claim": "email"}));
@@ -182,7 +182,7 @@ fn a_renewal_reads_the_role_again_and_knows_a_role_of_the_same_name() {
 }
 
 #[test]
-fn a_renewal_needs_claims_that_its_role_admits_by_now() {
+fn renewal_needs_claims_admitted_by_present_role() {
     let bound = json!({"bound_claims": {"project": ["web", "ops"], "/team/id": "7"}});
     let stage = Stage::new(&bound);
     let login = stage.login(&json!({"project": "web", "team": {"id": 7}, "env": "dev"}));

@@ -5,7 +5,7 @@ use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
-fn a_role_is_created_shown_listed_changed_and_removed() {
+fn role_is_created_shown_listed_changed_and_removed() {
     let stage = Stage::new(&json!({
         "role_type": "jwt", "bound_claims": {"project": ["a", "b"], "flag": true, "n": 7},
         "claim_mappings": {"email": "mail"}, "clock_skew_leeway": "5m", "policies": "b,a",
@@ -76,7 +76,7 @@ fn a_role_binds_at_least_one_thing() {
 }
 
 #[test]
-fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
+fn operator_mistake_is_refused_with_remedy() {
     let stage = Stage::new(&json!({}));
     let many: serde_json::Map<String, Value> =
         (0..64).map(|number| (format!("c{number}"), json!(format!("m{number}")))).collect();
@@ -126,7 +126,7 @@ fn a_path_names_a_role_in_lower_case() {
 }
 
 #[test]
-fn bound_claims_are_also_read_as_text_as_command_lines_send_them() {
+fn bound_claims_are_read_from_command_line_text() {
     let stage = Stage::new(&json!({"bound_claims": r#"{"project": ["web"], "flag": true}"#}));
     let shown = stage.bed.read("role/dev").ok().unwrap().data;
     assert_eq!(shown["bound_claims"], json!({"project": ["web"], "flag": true}));
@@ -136,7 +136,7 @@ fn bound_claims_are_also_read_as_text_as_command_lines_send_them() {
 }
 
 #[test]
-fn redirects_that_published_clients_require_are_kept_with_a_warning() {
+fn redirects_required_by_clients_are_kept_with_warning() {
     let stage = Stage::new(&json!({}));
     let role = json!({
         "user_claim": "sub", "bound_audiences": "a", "allowed_redirect_uris": "https://a/callback",

@@ -41,7 +41,7 @@ fn the_configured_reviewer_asks_first() {
 }
 
 #[test]
-fn the_pod_asks_its_own_cluster_by_every_name_of_it() {
+fn pod_asks_own_cluster_by_every_name() {
     for host in [OWN, "https://10.96.0.1", "https://kubernetes.default.svc"] {
         let sent = asked(&in_pod(&json!({"kubernetes_host": host})));
         assert_eq!((bearer(&sent), sent.identity.as_deref()), (None, Some("pod")), "{host}");
@@ -56,7 +56,7 @@ fn the_pods_token_goes_to_no_other_server() {
 }
 
 #[test]
-fn the_pods_token_is_not_used_where_that_is_disabled() {
+fn disabled_pod_token_is_not_used() {
     let config = json!({"kubernetes_host": OWN, "disable_local_ca_jwt": true});
     let stage = in_pod(&config);
     let sent = asked(&stage);
@@ -65,7 +65,7 @@ fn the_pods_token_is_not_used_where_that_is_disabled() {
 }
 
 #[test]
-fn without_the_grant_for_the_pod_the_login_asks_by_its_own_token() {
+fn login_without_pod_grant_asks_by_own_token() {
     let stage = in_pod(&json!({"kubernetes_host": OWN}));
     stage.bed.host.refuse("find-pod", Failure::denied("without a grant"));
     let sent = asked(&stage);
@@ -73,7 +73,7 @@ fn without_the_grant_for_the_pod_the_login_asks_by_its_own_token() {
 }
 
 #[test]
-fn a_refusal_names_the_identity_that_lacks_the_right() {
+fn refusal_names_identity_lacking_right() {
     for (config, says) in [
         (json!({"kubernetes_host": SERVER, "token_reviewer_jwt": REVIEWER}), "token_reviewer_jwt"),
         (json!({"kubernetes_host": OWN}), "the server's pod"),

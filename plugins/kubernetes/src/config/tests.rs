@@ -28,7 +28,7 @@ fn a_configuration_is_shown_without_the_reviewers_token() {
 }
 
 #[test]
-fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
+fn operator_mistake_is_refused_with_remedy() {
     let stage = TestMount::empty();
     let with = |name: &str, value: Value| json!({"kubernetes_host": SERVER, name: value});
     for (body, says) in [
@@ -71,7 +71,7 @@ fn the_reviewers_token_goes_to_no_other_server() {
 }
 
 #[test]
-fn the_issuer_counts_only_where_it_is_asked_for() {
+fn issuer_counts_only_when_validation_is_requested() {
     let stage = TestMount::with_role(&json!({}));
     stage.answers(reviewed(&confirmed()));
     let other = changed("/iss", json!("https://other.example"));

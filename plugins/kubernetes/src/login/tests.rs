@@ -14,7 +14,7 @@ fn stage(fields: &Value) -> TestMount {
 }
 
 #[test]
-fn a_confirmed_account_logs_in_with_the_settings_of_its_role() {
+fn confirmed_account_logs_in_with_role_settings() {
     let stage = stage(&json!({"token_policies": "dev", "token_ttl": "10m"}));
     let login = stage.login(&projected()).unwrap();
     assert_eq!((login.alias.as_str(), login.display_name.as_str()), (UID, "apps-app"));
@@ -29,14 +29,14 @@ fn a_confirmed_account_logs_in_with_the_settings_of_its_role() {
 }
 
 #[test]
-fn a_token_of_a_secret_logs_in_with_the_name_of_its_secret() {
+fn secret_token_logs_in_with_secret_name() {
     let stage = stage(&json!({}));
     let login = stage.login(&jwt(&legacy_claims())).unwrap();
     assert_eq!(login.metadata["service_account_secret_name"], "app-token-x");
 }
 
 #[test]
-fn the_question_holds_the_token_and_the_audience_and_hides_both_tokens() {
+fn review_holds_token_and_audience_hiding_both_tokens() {
     let stage = stage(&json!({"audience": AUDIENCE}));
     let token = projected();
     stage.login(&format!("{token}\n")).unwrap();
@@ -49,7 +49,7 @@ fn the_question_holds_the_token_and_the_audience_and_hides_both_tokens() {
 }
 
 #[test]
-fn without_an_audience_the_api_server_asks_for_its_own() {
+fn review_without_audience_uses_api_server_audience() {
     let stage = stage(&json!({}));
     stage.login(&changed("/aud", json!("https://kubernetes.default.svc"))).unwrap();
     let body: Value = serde_json::from_slice(&stage.request().body).unwrap();
@@ -57,7 +57,7 @@ fn without_an_audience_the_api_server_asks_for_its_own() {
 }
 
 #[test]
-fn an_account_beyond_the_bounds_is_refused_without_a_question() {
+fn account_beyond_bounds_is_refused_without_review() {
     let stage = stage(&json!({}));
     for (token, says) in [
         (changed("/kubernetes.io/namespace", json!("other")), "namespace not authorized"),
@@ -70,7 +70,7 @@ fn an_account_beyond_the_bounds_is_refused_without_a_question() {
 }
 
 #[test]
-fn a_token_for_another_audience_is_refused_without_a_question() {
+fn token_for_other_audience_is_refused_without_review() {
     let stage = stage(&json!({"audience": AUDIENCE}));
     for audience in [json!("other"), json!(["a", "b"]), json!([]), json!("Bulkhead"), json!("bulk")]
     {
@@ -83,7 +83,7 @@ fn a_token_for_another_audience_is_refused_without_a_question() {
 }
 
 #[test]
-fn a_token_that_has_ended_or_not_begun_is_refused_without_a_question() {
+fn expired_or_future_token_is_refused_without_review() {
     let stage = stage(&json!({}));
     stage.bed.host.advance(100_000);
     assert!(stage.denied(&changed("/exp", json!(1_000))).contains("expired"));
@@ -93,7 +93,7 @@ fn a_token_that_has_ended_or_not_begun_is_refused_without_a_question() {
 }
 
 #[test]
-fn a_token_over_the_limit_is_refused_before_anything() {
+fn token_over_limit_is_refused_first() {
     let stage = TestMount::empty();
     let long = format!("{}.{}.c2ln", "a".repeat(8_192), "b".repeat(8_192));
     let refused = stage.login(&long).err().unwrap();
@@ -102,7 +102,7 @@ fn a_token_over_the_limit_is_refused_before_anything() {
 }
 
 #[test]
-fn an_unknown_role_and_a_missing_configuration_are_the_callers_mistakes() {
+fn unknown_role_and_missing_configuration_are_caller_errors() {
     let stage = stage(&json!({}));
     for role in ["nobody", "a/b", "", "..", "we b"] {
         let body = json!({"role": role, "jwt": projected()});

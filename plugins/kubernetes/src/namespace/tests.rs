@@ -30,7 +30,7 @@ fn asked(stage: &TestMount, answer: Response) {
 }
 
 #[test]
-fn an_account_of_a_namespace_with_the_labels_logs_in() {
+fn account_of_namespace_with_labels_logs_in() {
     let stage = stage();
     asked(&stage, namespace(json!({"team": "blue", "x": "y"})));
     let login = stage.login(&projected()).unwrap();
@@ -53,7 +53,7 @@ fn labels_that_do_not_match_let_nobody_in() {
 }
 
 #[test]
-fn an_answer_about_another_object_and_a_missing_namespace_let_nobody_in() {
+fn other_object_or_missing_namespace_admits_nobody() {
     let blue = json!({"team": "blue"});
     for (kind, name) in [("Namespace", "other"), ("Node", "apps")] {
         let stage = stage();
@@ -68,7 +68,7 @@ fn an_answer_about_another_object_and_a_missing_namespace_let_nobody_in() {
 }
 
 #[test]
-fn a_reviewer_without_the_right_to_read_namespaces_is_named() {
+fn reviewer_without_namespace_read_right_is_named() {
     let stage = stage();
     asked(&stage, refusal(403, "namespaces is forbidden"));
     let said = stage.denied(&projected());
@@ -93,7 +93,7 @@ fn a_listed_namespace_needs_no_labels() {
 }
 
 #[test]
-fn a_renewal_needs_the_selector_of_the_login_or_the_list() {
+fn renewal_needs_selector_of_login_or_list() {
     let stage = stage();
     asked(&stage, namespace(json!({"team": "blue"})));
     let login = stage.login(&projected()).unwrap();

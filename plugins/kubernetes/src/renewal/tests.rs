@@ -13,7 +13,7 @@ fn stage() -> (TestMount, Login) {
 }
 
 #[test]
-fn a_renewal_reads_the_role_again_and_asks_no_api_server() {
+fn renewal_rereads_role_without_api_server_request() {
     let (stage, login) = stage();
     stage.role("web", &json!({"token_ttl": 30, "alias_name_source": "serviceaccount_name"}));
     let renewed = stage.bed.renew_login(&login, 0).unwrap();
@@ -23,7 +23,7 @@ fn a_renewal_reads_the_role_again_and_asks_no_api_server() {
 }
 
 #[test]
-fn a_role_that_no_longer_admits_the_account_ends_its_renewals() {
+fn role_no_longer_admitting_account_ends_renewals() {
     let (stage, login) = stage();
     for (field, value) in
         [("bound_service_account_names", "other"), ("bound_service_account_namespaces", "other")]
@@ -47,7 +47,7 @@ fn an_audience_that_was_not_proven_ends_renewals() {
 }
 
 #[test]
-fn a_new_role_of_the_name_renews_no_login_of_the_old_one() {
+fn recreated_role_renews_no_login_of_old_role() {
     let (stage, login) = stage();
     stage.bed.delete("role/web").unwrap();
     assert_eq!(stage.bed.renew_login(&login, 0).err().unwrap().kind, FailureKind::InvalidRequest);

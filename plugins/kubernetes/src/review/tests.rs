@@ -20,7 +20,7 @@ fn with(pointer: &str, value: Value) -> Response {
 }
 
 #[test]
-fn claims_that_differ_from_the_reviewed_account_are_refused() {
+fn claims_differing_from_reviewed_account_are_refused() {
     for (pointer, value) in [
         ("/user/username", json!("system:serviceaccount:apps:other")),
         ("/user/username", json!("system:serviceaccount:other:app")),
@@ -42,7 +42,7 @@ fn claims_that_differ_from_the_reviewed_account_are_refused() {
 }
 
 #[test]
-fn names_in_the_bounds_by_claims_alone_let_nobody_in() {
+fn names_bound_by_claims_alone_admit_nobody() {
     let stage = TestMount::with_role(&json!({}));
     let mut real = confirmed();
     real["user"]["username"] = json!("system:serviceaccount:other:guest");
@@ -68,7 +68,7 @@ fn a_token_that_is_not_authenticated_is_refused() {
 }
 
 #[test]
-fn an_error_beside_a_confirmation_is_a_refusal_and_not_repeated() {
+fn error_beside_confirmation_is_refused_without_its_text() {
     let mut status = confirmed();
     status["error"] = json!("the service account token has been invalidated\nlevel=error");
     let why = refused(&json!({}), reviewed(&status));
@@ -77,7 +77,7 @@ fn an_error_beside_a_confirmation_is_a_refusal_and_not_repeated() {
 }
 
 #[test]
-fn an_answer_that_does_not_confirm_the_audience_is_refused() {
+fn answer_without_confirmed_audience_is_refused() {
     for audiences in [
         Value::Null,
         json!([]),
@@ -99,7 +99,7 @@ fn an_answer_that_does_not_confirm_the_audience_is_refused() {
 }
 
 #[test]
-fn an_api_server_that_is_away_or_out_of_order_is_502() {
+fn unreachable_or_broken_api_server_is_502() {
     for answer in [
         answer(500, &json!({})),
         answer(503, &json!({"message": "etcdserver: leader changed"})),
@@ -137,7 +137,7 @@ fn a_redirect_is_not_followed_with_the_token() {
 }
 
 #[test]
-fn an_answer_with_a_member_twice_is_not_read() {
+fn answer_with_duplicate_member_is_not_read() {
     let user = confirmed()["user"].to_string();
     let twice = r#""authenticated":false,"authenticated":true"#;
     let body = format!(r#"{{"kind":"TokenReview","status":{{{twice},"user":{user}}}}}"#);
@@ -146,7 +146,7 @@ fn an_answer_with_a_member_twice_is_not_read() {
 }
 
 #[test]
-fn a_refused_reviewer_is_403_with_the_remedy_and_without_the_words_of_the_cluster() {
+fn refused_reviewer_gets_403_remedy_without_cluster_words() {
     for status in [401, 403] {
         let words = "User \"system:serviceaccount:vault:reviewer\" cannot create tokenreviews";
         let why = refused(&json!({}), refusal(status, words));
@@ -177,7 +177,7 @@ fn host_field_names_are_translated_to_method_fields() {
 }
 
 #[test]
-fn a_recreated_account_has_another_alias_unless_the_role_names_accounts() {
+fn recreated_account_has_new_alias_except_by_name() {
     let alias = |source: &str, uid: &str| {
         let stage = TestMount::with_role(&json!({"alias_name_source": source}));
         stage.answers(with("/user/uid", json!(uid)));

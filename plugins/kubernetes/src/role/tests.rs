@@ -5,7 +5,7 @@ use bulkhead_sdk::FailureKind;
 use serde_json::json;
 
 #[test]
-fn a_role_is_created_shown_listed_changed_and_removed() {
+fn role_is_created_shown_listed_changed_and_removed() {
     let stage = TestMount::empty();
     let role = json!({
         "bound_service_account_names": "app, dev-*", "bound_service_account_namespaces": ["apps"],
@@ -32,7 +32,7 @@ fn a_role_is_created_shown_listed_changed_and_removed() {
 }
 
 #[test]
-fn a_role_that_is_unbound_or_misread_is_refused_and_not_stored() {
+fn unbound_or_misread_role_is_refused_and_unstored() {
     let stage = TestMount::empty();
     let (names, spaces) = ("bound_service_account_names", "bound_service_account_namespaces");
     for (body, says) in [
@@ -81,7 +81,7 @@ fn a_path_spells_a_role_in_lower_case() {
 }
 
 #[test]
-fn a_role_that_lets_many_in_is_stored_with_a_warning() {
+fn broad_role_is_stored_with_warning() {
     let stage = TestMount::empty();
     let role = |audience: &str, names: &str| {
         let body = json!({

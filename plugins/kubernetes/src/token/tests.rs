@@ -35,7 +35,7 @@ fn both_forms_of_tokens_name_one_account() {
 }
 
 #[test]
-fn a_text_that_is_not_a_token_is_refused_and_not_repeated() {
+fn non_token_text_is_refused_and_not_repeated() {
     let good = jwt(&claims());
     for text in [
         "",
@@ -63,7 +63,7 @@ fn a_text_that_is_not_a_token_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_token_that_could_be_read_in_two_ways_is_refused() {
+fn token_readable_in_two_ways_is_refused() {
     let mut both = claims();
     both.as_object_mut().unwrap().extend(legacy_claims().as_object().unwrap().clone());
     assert!(refused(&jwt(&both)).contains("in two ways"));
@@ -75,7 +75,7 @@ fn a_token_that_could_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn an_account_that_no_cluster_could_have_is_refused() {
+fn account_impossible_in_any_cluster_is_refused() {
     let (name, uid) = ("/kubernetes.io/serviceaccount/name", "/kubernetes.io/serviceaccount/uid");
     for (pointer, value) in [
         ("/kubernetes.io/namespace", json!("")),
@@ -97,7 +97,7 @@ fn an_account_that_no_cluster_could_have_is_refused() {
 }
 
 #[test]
-fn a_claim_of_the_wrong_type_does_not_count_as_absent() {
+fn claim_of_wrong_type_is_not_absent() {
     for (pointer, value) in [
         ("/kubernetes.io", json!("apps")),
         ("/kubernetes.io/namespace", json!(["apps"])),

@@ -5,7 +5,7 @@ use bulkhead_sdk::wire::failure::FailureKind;
 use serde_json::{Value, json};
 
 #[test]
-fn each_write_is_a_version_that_can_be_read() {
+fn each_write_creates_readable_version() {
     let bed = v2();
     for number in 1..=3 {
         let written = bed.write("data/a/b", &json!({"data": {"n": number}})).unwrap().data;
@@ -25,7 +25,7 @@ fn each_write_is_a_version_that_can_be_read() {
 }
 
 #[test]
-fn data_must_be_an_object_and_are_not_repeated() {
+fn data_must_be_object_and_are_not_repeated() {
     let bed = v2();
     for (body, told) in [
         (json!({}), "no data were given"),
@@ -61,7 +61,7 @@ fn a_write_with_cas_needs_the_current_version() {
 }
 
 #[test]
-fn cas_may_be_required_by_the_mount_and_by_the_secret() {
+fn cas_may_be_required_by_mount_or_secret() {
     let bed = v2();
     let required = json!({"cas_required": true});
     bed.write("metadata/one", &required).unwrap();
@@ -106,7 +106,7 @@ fn a_deleted_version_is_absent_with_its_facts() {
 }
 
 #[test]
-fn a_version_with_a_lifetime_is_deleted_at_its_end() {
+fn version_with_lifetime_is_deleted_at_end() {
     let bed = v2();
     bed.write("config", &json!({"delete_version_after": "10s"})).unwrap();
     let written = bed.write("data/x", &json!({"data": {"n": 1}})).unwrap().data;

@@ -26,7 +26,7 @@ fn metadata_show_versions_and_rules() {
 }
 
 #[test]
-fn a_secret_may_have_metadata_before_its_first_version() {
+fn secret_may_have_metadata_before_first_version() {
     let bed = v2();
     bed.write("metadata/x", &json!({})).unwrap();
     let shown = bed.read("metadata/x").unwrap().data;

@@ -31,7 +31,7 @@ fn versions_are_deleted_and_brought_back() {
 }
 
 #[test]
-fn destroyed_data_are_removed_and_do_not_come_back() {
+fn destroyed_data_are_removed_despite_undelete() {
     let bed = with_versions(2);
     bed.write("destroy/x", &json!({"versions": [2]})).unwrap();
     assert_eq!(bed.host.storage().keys("version/", "", 9).unwrap(), ["x/1"]);

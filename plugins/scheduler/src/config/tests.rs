@@ -17,7 +17,7 @@ fn a_read_shows_no_token() {
 }
 
 #[test]
-fn the_token_goes_to_no_server_that_it_was_not_written_for() {
+fn token_goes_to_no_other_server() {
     let bed = bed();
     bed.write("config", &replica_config()).unwrap();
     let before = bed.host.stored("config");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const ROLE: &str = "POST http://10.0.0.1:4646/v1/acl/role?region=global";
 
 #[test]
-fn a_write_is_forwarded_and_read_here_at_once() {
+fn write_is_forwarded_and_readable_here_at_once() {
     let bed = replica(&[]);
     bed.host.answer(ROLE, answer(200, 70, &role(1, "a")));
     let body = json!({"Name": "a", "Policies": [{"Name": "p"}]});
@@ -83,7 +83,7 @@ fn a_request_passes_one_region() {
 }
 
 #[test]
-fn a_bad_write_and_a_refused_one_change_nothing() {
+fn bad_or_refused_write_changes_nothing() {
     let bed = replica(&[]);
     let null = json!({"Name": "a", "Policies": [null]});
     assert_eq!(call(&bed, "POST", "v1/acl/role", &null).status, 400);
@@ -94,7 +94,7 @@ fn a_bad_write_and_a_refused_one_change_nothing() {
 }
 
 #[test]
-fn a_region_that_does_not_answer_fails_writes_and_no_reads() {
+fn silent_region_fails_writes_but_no_reads() {
     let bed = replica(&["a"]);
     let reply = call(&bed, "POST", "v1/acl/role", &json!({"Name": "b"}));
     assert_eq!(reply.status, 500);
@@ -105,7 +105,7 @@ fn a_region_that_does_not_answer_fails_writes_and_no_reads() {
 }
 
 #[test]
-fn another_address_is_used_only_where_the_first_does_not_answer() {
+fn other_address_is_used_only_without_first_answer() {
     let bed = replica(&[]);
     let second = "http://10.0.0.2:4646";
     let change = json!({"addresses": [AUTHORITY, second], "replication_token": TOKEN});

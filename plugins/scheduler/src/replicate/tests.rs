@@ -36,7 +36,7 @@ fn roles_are_created_changed_renamed_and_deleted() {
 }
 
 #[test]
-fn nothing_is_deleted_for_a_token_that_sees_little() {
+fn restricted_token_listing_deletes_nothing() {
     let bed = replica(&["a", "b"]);
     lists(&bed, "roles", 0, 5, &json!([]));
     round(&bed, "roles");
@@ -49,7 +49,7 @@ fn nothing_is_deleted_for_a_token_that_sees_little() {
 }
 
 #[test]
-fn nothing_is_deleted_if_the_token_is_weakened_during_the_listing() {
+fn token_weakened_during_listing_deletes_nothing() {
     let bed = replica(&["a", "b"]);
     prove(&bed, "management");
     prove(&bed, "client");
@@ -66,7 +66,7 @@ fn nothing_is_deleted_if_the_token_is_weakened_during_the_listing() {
 }
 
 #[test]
-fn most_of_a_table_is_not_deleted_by_a_list_that_did_not_change() {
+fn unchanged_list_does_not_delete_most_of_table() {
     let bed = replica(&[]);
     prove(&bed, "management");
     let all: Vec<Value> = (0..30).map(|number| role(number, &format!("r-{number}"))).collect();
@@ -126,7 +126,7 @@ fn ten_thousand_roles_take_three_requests() {
 }
 
 #[test]
-fn a_policy_is_asked_for_only_where_it_differs() {
+fn policy_is_fetched_only_on_difference() {
     let bed = replica(&[]);
     prove(&bed, "management");
     let rules = "namespace \"default\" { policy = \"write\" }";
@@ -421,7 +421,7 @@ fn a_list_without_an_end_is_a_failure() {
 }
 
 #[test]
-fn an_expired_token_is_not_fetched_in_each_round() {
+fn expired_token_is_not_fetched_each_round() {
     let bed = replica(&[]);
     prove(&bed, "management");
     let own: Value = serde_json::from_str(&get(&bed, "v1/acl/token/self").1).unwrap();
@@ -446,7 +446,7 @@ fn an_expired_token_is_not_fetched_in_each_round() {
 }
 
 #[test]
-fn thousands_of_tokens_arrive_within_the_limits_of_commits() {
+fn thousands_of_tokens_replicate_within_commit_limits() {
     let bed = replica(&[]);
     prove(&bed, "management");
     let own: Value = serde_json::from_str(&get(&bed, "v1/acl/token/self").1).unwrap();

@@ -27,7 +27,7 @@ fn tokens(bed: &bulkhead_sdk::testbed::TestBed<crate::Scheduler>) -> usize {
 }
 
 #[test]
-fn an_expired_token_is_refused_at_once_and_removed_when_it_is_an_hour_old() {
+fn expired_token_is_refused_and_removed_after_hour() {
     let (bed, token) = with_token();
     let (accessor, secret) =
         (token["AccessorID"].as_str().unwrap(), token["SecretID"].as_str().unwrap());
@@ -54,7 +54,7 @@ fn an_expired_token_is_refused_at_once_and_removed_when_it_is_an_hour_old() {
 }
 
 #[test]
-fn a_timer_that_rings_early_removes_no_token_and_a_forced_collection_no_living_one() {
+fn early_timer_and_forced_collection_keep_living_tokens() {
     let (bed, token) = with_token();
     let accessor = token["AccessorID"].as_str().unwrap();
     for _ in 0..2 {
@@ -86,7 +86,7 @@ fn a_collection_removes_thousands_of_tokens() {
 }
 
 #[test]
-fn blocking_read_names_awaited_key_and_ends_after_wait() {
+fn blocking_read_names_key_and_ends_after_wait() {
     let (bed, _) = with_token();
     let mut request = bed.raw_request("GET", "v1/acl/roles", "index=99&wait=1m");
     request.headers = vec![("x-nomad-token".to_owned(), LOCAL.to_owned())];

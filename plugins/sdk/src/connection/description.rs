@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_may_hold_a_secret_is_marked_and_stands_there_once() {
+    fn every_secret_setting_is_marked_and_listed_once() {
         let settings = description().settings;
         for name in ["password"].iter().chain(&SECRETS) {
             let found: Vec<_> = settings.iter().filter(|field| field.name == *name).collect();

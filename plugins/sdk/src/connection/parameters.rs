@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_parameter_is_named_unless_it_may_be_a_piece_of_a_password() {
+    fn unknown_parameter_is_named_unless_possible_password_part() {
         let name = pair("parameter", "sslmod");
         assert_eq!(reported(&[("sslmod", "require")], false), name);
         assert_eq!(reported(&[("user", "a"), ("sslmod", "require")], false), name);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_url_before_its_query_are_not_counted() {
+    fn url_parts_before_query_are_not_counted() {
         let text = |written: &str| WrittenValue::encoded(written);
         let named = [("user", "a"), ("password", "hunter"), ("sslmod", "x")];
         let named = named.map(|(name, value)| (name.to_owned(), text(value)));

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_name_is_the_one_that_users_know() {
+    fn default_username_has_form_known_to_users() {
         let name = planned("", "displayname", "longrolename").unwrap();
         let rest = name.strip_prefix("v-displayn-longrole-").unwrap();
         let (random, time) = rest.split_once('-').unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn display_names_built_to_break_sql_are_left_with_harmless_characters() {
+    fn hostile_display_names_keep_only_harmless_characters() {
         let long = "x".repeat(200);
         let hostile = [
             "a\"b",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_cannot_be_read_names_the_setting_and_the_fault() {
+    fn unreadable_template_names_setting_and_fault() {
         let refusal = RULES.may_repeat("{{ .DisplayName | shout }}").unwrap_err();
         assert_eq!(
             (refusal.code.as_str(), refusal.setting.as_deref()),

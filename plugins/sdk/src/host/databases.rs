@@ -235,7 +235,7 @@ mod tests {
     use bulkhead_wire::failure::FailureKind;
 
     #[test]
-    fn a_refusal_of_the_database_is_the_callers_to_solve_and_a_fault_stays_a_fault() {
+    fn database_refusal_is_caller_error_unlike_database_fault() {
         for code in [
             "refused",
             "statement-failed",

@@ -162,7 +162,7 @@ fn is_open(bed: &TestBed<Rotation>) -> bool {
 }
 
 #[test]
-fn a_confirmed_intent_leaves_the_new_state_and_neither_record_nor_guard() {
+fn confirmed_intent_leaves_state_without_record_or_guard() {
     let bed = bed();
     rotated(&bed).unwrap();
     assert_eq!(
@@ -181,7 +181,7 @@ fn a_confirmed_intent_leaves_the_new_state_and_neither_record_nor_guard() {
 }
 
 #[test]
-fn the_effect_does_not_happen_when_the_intent_cannot_be_written_down() {
+fn effect_without_recorded_intent_does_not_happen() {
     for step in ["put", "guard", "checkpoint"] {
         let bed = bed();
         bed.host.refuse(step, Failure::new(FailureKind::Conflict, "another call was faster"));
@@ -193,7 +193,7 @@ fn the_effect_does_not_happen_when_the_intent_cannot_be_written_down() {
 }
 
 #[test]
-fn wherever_the_process_dies_the_stored_password_is_the_one_in_force_after_recovery() {
+fn recovery_after_any_death_stores_password_in_force() {
     for step in STEPS {
         let bed = bed();
         bed.host.die_after(step);
@@ -207,7 +207,7 @@ fn wherever_the_process_dies_the_stored_password_is_the_one_in_force_after_recov
 }
 
 #[test]
-fn wherever_recovery_dies_too_the_next_one_goes_on() {
+fn next_recovery_continues_after_any_recovery_death() {
     for first in ["checkpoint", "change-credential", "check-credential"] {
         for second in STEPS {
             let bed = bed();
@@ -228,7 +228,7 @@ fn wherever_recovery_dies_too_the_next_one_goes_on() {
 }
 
 #[test]
-fn change_with_lost_reply_is_rolled_forward_without_repetition() {
+fn lost_reply_change_is_rolled_forward_without_repetition() {
     let bed = bed();
     bed.host.lose_reply("change-credential", Failure::new(FailureKind::TimedOut, "no reply"));
     assert_eq!(rotated(&bed).unwrap_err().kind, FailureKind::TimedOut);
@@ -240,7 +240,7 @@ fn change_with_lost_reply_is_rolled_forward_without_repetition() {
 }
 
 #[test]
-fn a_candidate_that_the_target_refuses_gives_way_to_another_while_the_old_state_holds() {
+fn refused_candidate_gives_way_while_old_state_holds() {
     let bed = bed();
     for _ in 0..2 {
         bed.host.refuse("change-credential", Failure::invalid("too short"));
@@ -255,7 +255,7 @@ fn a_candidate_that_the_target_refuses_gives_way_to_another_while_the_old_state_
 }
 
 #[test]
-fn a_second_change_is_refused_until_the_first_is_finished() {
+fn second_change_is_refused_until_first_finishes() {
     let bed = bed();
     bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
     rotated(&bed).unwrap_err();
@@ -268,7 +268,7 @@ fn a_second_change_is_refused_until_the_first_is_finished() {
 }
 
 #[test]
-fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
+fn confirm_after_change_finished_elsewhere_stores_nothing() {
     let bed = bed();
     let refused = bed.write("overtaken", &json!({})).err().unwrap();
     assert_eq!(refused.kind, FailureKind::Unavailable);
@@ -282,7 +282,7 @@ fn a_confirm_after_another_call_finished_the_change_stores_nothing() {
 }
 
 #[test]
-fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
+fn confirm_after_change_taken_up_elsewhere_is_refused() {
     let bed = bed();
     let host: &dyn Host = &bed.host;
     let proven =
@@ -293,7 +293,7 @@ fn a_confirm_after_another_call_only_took_the_change_up_is_refused_too() {
 }
 
 #[test]
-fn a_change_that_is_not_finished_is_taken_up_again_when_it_is_hastened() {
+fn hastened_unfinished_change_is_taken_up_again() {
     let bed = bed();
     assert_eq!(bed.write("hastened", &json!({})).err().unwrap().kind, FailureKind::NotFound);
     bed.host.refuse("change-credential", Failure::new(FailureKind::Unreachable, "away"));
@@ -308,7 +308,7 @@ fn a_change_that_is_not_finished_is_taken_up_again_when_it_is_hastened() {
 }
 
 #[test]
-fn an_intent_that_is_not_wanted_any_more_is_given_up_and_said_so() {
+fn unwanted_intent_is_given_up_and_logged() {
     let bed = bed();
     bed.host.die_after("checkpoint");
     rotated(&bed).unwrap_err();
@@ -355,7 +355,7 @@ fn no_candidate_is_forgotten_before_another_is_proven() {
 }
 
 #[test]
-fn the_old_state_proven_leaves_only_the_new_candidate() {
+fn proven_old_state_leaves_only_new_candidate() {
     let bed = bed();
     let host: &dyn Host = &bed.host;
     let intent = Intent::begin(host, "app", "orders", 1_u32).unwrap();
@@ -368,7 +368,7 @@ fn the_old_state_proven_leaves_only_the_new_candidate() {
 }
 
 #[test]
-fn an_intent_of_another_shape_is_kept_and_not_shown() {
+fn intent_of_other_shape_is_kept_and_hidden() {
     let bed = bed();
     bed.host.die_after("checkpoint");
     rotated(&bed).unwrap_err();

@@ -44,7 +44,7 @@ impl Issuer {
 }
 
 #[test]
-fn a_set_is_fetched_once_and_by_its_endpoint() {
+fn key_set_is_fetched_once_per_endpoint() {
     let (host, issuer) = (TestHost::default(), Issuer::with(&["k1"]));
     for _ in 0..3 {
         assert_eq!(issuer.find(&host, "k1").as_deref(), Some("key k1"));
@@ -56,7 +56,7 @@ fn a_set_is_fetched_once_and_by_its_endpoint() {
 }
 
 #[test]
-fn unknown_ids_cost_one_request_in_a_minute_and_the_first_set_is_not_counted() {
+fn unknown_ids_cost_minutely_request_besides_first_set() {
     let (host, issuer) = (TestHost::default(), Issuer::with(&["k1"]));
     assert_eq!(issuer.find(&host, "forged-0"), None);
     assert_eq!(issuer.asked.get(), 1);
@@ -73,7 +73,7 @@ fn unknown_ids_cost_one_request_in_a_minute_and_the_first_set_is_not_counted() {
 }
 
 #[test]
-fn a_key_that_was_withdrawn_is_trusted_for_half_of_the_time_of_its_set() {
+fn withdrawn_key_is_trusted_for_half_set_lifetime() {
     for (said, kept) in
         [(None, 3_600), (Some(0), 300), (Some(7_200), 7_200), (Some(u64::MAX), 86_400)]
     {
@@ -91,7 +91,7 @@ fn a_key_that_was_withdrawn_is_trusted_for_half_of_the_time_of_its_set() {
 }
 
 #[test]
-fn an_issuer_that_is_down_keeps_none_out_until_its_set_is_over_and_is_asked_once_a_minute() {
+fn issuer_outage_keeps_keys_until_end_asking_minutely() {
     let (host, issuer) = (TestHost::default(), Issuer::with(&["k1"]));
     issuer.lifetime.set(Some(86_400));
     assert!(issuer.find(&host, "k1").is_some());
@@ -112,7 +112,7 @@ fn an_issuer_that_is_down_keeps_none_out_until_its_set_is_over_and_is_asked_once
 }
 
 #[test]
-fn an_issuer_that_is_down_is_asked_for_unknown_ids_no_oftener() {
+fn issuer_outage_adds_no_requests_for_unknown_ids() {
     let (host, issuer) = (TestHost::default(), Issuer::with(&["k1"]));
     assert!(issuer.find(&host, "k1").is_some());
     issuer.is_down.set(true);
@@ -126,7 +126,7 @@ fn an_issuer_that_is_down_is_asked_for_unknown_ids_no_oftener() {
 }
 
 #[test]
-fn sets_that_are_too_large_are_refused_and_not_kept() {
+fn oversized_sets_are_refused_and_not_kept() {
     let host = TestHost::default();
     let large = FetchedKeys {
         keys: (0..101).map(|number| (number.to_string(), "x".to_owned())).collect(),
@@ -143,7 +143,7 @@ fn sets_that_are_too_large_are_refused_and_not_kept() {
 }
 
 #[test]
-fn the_lifetime_of_an_answer_is_its_max_age() {
+fn answer_lifetime_is_its_max_age() {
     let of = |control: &str| {
         let headers = vec![("cache-control".to_owned(), control.to_owned())];
         lifetime(&Response { headers, ..Response::default() })

@@ -80,7 +80,7 @@ fn white_space_around_a_token_is_left_out() {
 }
 
 #[test]
-fn a_signature_is_proven_by_the_public_key_in_every_form() {
+fn signature_is_proven_by_every_public_key_form() {
     let host = TestHost::default();
     for (kind, bits, algorithm) in [
         ("rsa", 0, "RS256"),
@@ -101,7 +101,7 @@ fn a_signature_is_proven_by_the_public_key_in_every_form() {
 }
 
 #[test]
-fn a_token_of_another_key_or_another_text_proves_nothing() {
+fn token_of_other_key_or_text_proves_nothing() {
     let host = TestHost::default();
     let (mine, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
     let jwt = sign(&host, "ES256", Some("k1"), &claims(json!({})), &mine.private_key).unwrap();
@@ -120,7 +120,7 @@ fn a_token_of_another_key_or_another_text_proves_nothing() {
 }
 
 #[test]
-fn the_sender_chooses_neither_the_algorithm_nor_the_key() {
+fn sender_chooses_neither_algorithm_nor_key() {
     let host = TestHost::default();
     let key = key(&host, "ed25519", 0);
     let claims = Value::Object(claims(json!({}))).to_string();
@@ -152,7 +152,7 @@ fn the_sender_chooses_neither_the_algorithm_nor_the_key() {
 }
 
 #[test]
-fn a_claim_of_a_wrong_type_is_refused_and_not_taken_for_absent() {
+fn claim_of_wrong_type_is_refused_not_absent() {
     let host = TestHost::default();
     let key = key(&host, "ed25519", 0);
     for with in [
@@ -180,7 +180,7 @@ fn a_claim_of_a_wrong_type_is_refused_and_not_taken_for_absent() {
 }
 
 #[test]
-fn the_profile_holds_issuer_audience_and_times_against_store_time() {
+fn profile_checks_issuer_audience_and_store_time() {
     let host = TestHost::default();
     let key = key(&host, "ed25519", 0);
     let set = set(&[("k1", &key)]);
@@ -224,7 +224,7 @@ fn texts_that_are_no_tokens_are_refused() {
 }
 
 #[test]
-fn of_a_set_only_the_key_that_is_meant_is_used() {
+fn only_meant_key_of_set_is_used() {
     let host = TestHost::default();
     let (one, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
     let jwt =
@@ -252,7 +252,7 @@ fn of_a_set_only_the_key_that_is_meant_is_used() {
 }
 
 #[test]
-fn by_its_id_a_key_is_found_only_where_no_other_has_it_and_for_its_algorithm() {
+fn key_lookup_needs_unique_id_and_matching_algorithm() {
     let host = TestHost::default();
     let (one, other) = (key(&host, "ec", 256), key(&host, "ec", 384));
     let all = set(&[("k1", &one), ("k2", &one), ("k2", &other), ("k3", &other), ("", &one)]);
@@ -266,7 +266,7 @@ fn by_its_id_a_key_is_found_only_where_no_other_has_it_and_for_its_algorithm() {
 }
 
 #[test]
-fn the_only_key_of_a_set_is_meant_by_a_token_that_states_no_key() {
+fn sole_key_of_set_serves_token_without_id() {
     let host = TestHost::default();
     let (one, other) = (key(&host, "ec", 256), key(&host, "ed25519", 0));
     let ids = |named: &[(&str, &GeneratedKey)]| {
@@ -280,7 +280,7 @@ fn the_only_key_of_a_set_is_meant_by_a_token_that_states_no_key() {
 }
 
 #[test]
-fn a_token_is_proven_by_any_of_several_keys_and_by_none_of_another_kind() {
+fn any_key_of_same_kind_proves_token() {
     let host = TestHost::default();
     let (mine, other) = (key(&host, "ec", 256), key(&host, "ec", 256));
     let large = key(&host, "ec", 384);
@@ -296,7 +296,7 @@ fn a_token_is_proven_by_any_of_several_keys_and_by_none_of_another_kind() {
 }
 
 #[test]
-fn a_token_without_an_end_is_read_where_the_caller_bounds_it_and_passes_no_other_check() {
+fn token_without_end_passes_only_caller_bounded_reading() {
     let host = TestHost::default();
     let key = key(&host, "ed25519", 0);
     let all = claims(json!({"exp": null, "nbf": NOW}));
@@ -325,7 +325,7 @@ fn sets_of_keys_by_the_thousand_are_refused() {
 }
 
 #[test]
-fn weak_keys_of_an_issuer_are_named_as_such() {
+fn weak_issuer_keys_are_named_as_weak() {
     let host = TestHost::default();
     let n = URL_SAFE_NO_PAD.encode([0xff; 128]);
     let keys = json!({"keys": [{"kty": "RSA", "kid": "k1", "n": n, "e": "AQAB"}]}).to_string();

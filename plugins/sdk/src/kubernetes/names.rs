@@ -80,7 +80,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_text_that_could_become_another_path_is_neither_a_namespace_nor_an_account() {
+    fn path_like_text_is_neither_namespace_nor_account() {
         for text in HOSTILE {
             assert!(!is_label(text) && !is_subdomain(text), "{text:?}");
         }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_could_be_misread_as_every_namespace_is_refused() {
+    fn selector_misreadable_as_every_namespace_is_refused() {
         for (text, expected) in [
             (r#"{"matchLabel":{"team":"blue"}}"#, "\"matchLabel\""),
             ("{}", "every namespace"),

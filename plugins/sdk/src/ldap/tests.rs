@@ -25,7 +25,7 @@ fn filter_contains_its_conditions_unescaped() {
 }
 
 #[test]
-fn an_entry_is_asked_for_attributes_without_case_and_for_one_text_at_a_time() {
+fn entry_attributes_ignore_case_and_text_is_single() {
     let entry = LdapEntry {
         dn: "cn=a".to_owned(),
         attributes: vec![
@@ -42,7 +42,7 @@ fn an_entry_is_asked_for_attributes_without_case_and_for_one_text_at_a_time() {
 }
 
 #[test]
-fn refusals_of_a_directory_are_errors_of_the_caller() {
+fn directory_refusals_are_caller_errors() {
     for (code, kind) in [
         ("unreachable", FailureKind::Unreachable),
         ("timed-out", FailureKind::TimedOut),

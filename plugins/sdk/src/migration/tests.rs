@@ -85,7 +85,7 @@ fn few_records_are_migrated_in_one_step() {
 }
 
 #[test]
-fn many_records_are_migrated_in_steps_through_all_tables() {
+fn many_records_migrate_in_steps_through_all_tables() {
     let bed = bed(1_200, 700, "two words");
     assert_eq!(bed.migrate(1), Ok(7), "3,100 records in steps of 500");
     check(&bed, 1_200, 700);
@@ -99,7 +99,7 @@ fn large_records_end_a_step_early() {
 }
 
 #[test]
-fn a_step_that_fails_leaves_the_steps_before_and_the_next_migration_goes_on() {
+fn failed_step_keeps_earlier_steps_for_next_migration() {
     let bed = bed(1_200, 0, "two words");
     bed.host.refuse("continue-at", Failure::new(FailureKind::Unavailable, "full"));
     assert!(bed.migrate(1).is_err());

@@ -48,7 +48,7 @@ fn transient_failures_are_retried_after_growing_pauses() {
 }
 
 #[test]
-fn an_answer_that_is_too_large_is_not_asked_for_again() {
+fn too_large_answer_is_not_requested_again() {
     let host = TestHost::default();
     host.refuse(
         "send",
@@ -61,7 +61,7 @@ fn an_answer_that_is_too_large_is_not_asked_for_again() {
 }
 
 #[test]
-fn retries_are_bounded_by_count_deadline_and_retry_after() {
+fn count_deadline_and_retry_after_bound_retries() {
     let down = || {
         let host = TestHost::default();
         host.answer(ASKED, answer(502, &json!({})));
@@ -104,7 +104,7 @@ fn a_change_is_never_sent_twice() {
 }
 
 #[test]
-fn refusals_are_the_callers_and_faults_are_the_providers() {
+fn refusals_are_caller_errors_and_faults_provider_errors() {
     let oauth = json!({
         "error": "invalid_client",
         "error_description": "AADSTS7000215: Invalid client secret provided: 'hunter2'.",
@@ -143,7 +143,7 @@ fn answers_of_more_than_a_megabyte_are_none() {
 }
 
 #[test]
-fn refusals_of_the_host_are_passed_on_and_not_retried() {
+fn host_refusals_are_passed_on_without_retry() {
     let host = TestHost::default();
     host.refuse("send", Failure::denied("mount x was not granted http:https://api.example:443"));
     let why = ask(&host, RetryPolicy::default()).unwrap_err();
@@ -170,7 +170,7 @@ fn no_part_of_a_url_leaves_its_place() {
 }
 
 #[test]
-fn requests_beyond_the_limits_of_a_call_are_refused() {
+fn requests_beyond_call_limits_are_refused() {
     for (limits, allowed) in [
         (CallLimits::DEFAULT, 16),
         (CallLimits { http_calls: 200, ..CallLimits::DEFAULT }, 180),

@@ -100,7 +100,7 @@ fn periods_have_a_minimum_and_schedules_are_read() {
 }
 
 #[test]
-fn a_static_role_needs_one_of_the_two_and_a_configuration_neither() {
+fn static_role_needs_schedule_or_period_unlike_configuration() {
     refused_with("role/it", &[json!({})], "one of rotation_schedule or rotation_period");
     let ended = json!({"rotation_period": 0});
     refused_with("role/it", &[json!({"rotation_period": 60}), ended], "one of rotation_schedule");
@@ -150,7 +150,7 @@ fn nightly(window: u64) -> RotationSettings {
 }
 
 #[test]
-fn a_change_rotates_nothing_and_counts_from_the_last_rotation() {
+fn change_rotates_nothing_and_counts_from_last_rotation() {
     let hourly = RotationSettings { period: 3_600, ..RotationSettings::default() };
     let times = hourly.rotated_at(NEW_YEAR).unwrap();
     let later = NEW_YEAR + 10 * HOUR;
@@ -165,7 +165,7 @@ fn a_change_rotates_nothing_and_counts_from_the_last_rotation() {
 }
 
 #[test]
-fn a_missed_window_waits_for_the_next_time_and_without_a_window_nothing_is_missed() {
+fn missed_window_waits_and_no_window_misses_nothing() {
     let due = NEW_YEAR + 3 * HOUR;
     let times = RotationTimes { last: None, due: Some(due) };
     let windowed = nightly(3_600);
@@ -181,7 +181,7 @@ fn a_missed_window_waits_for_the_next_time_and_without_a_window_nothing_is_misse
 }
 
 #[test]
-fn nothing_is_decided_where_nothing_is_rotated_by_itself() {
+fn rotation_decision_is_off_without_automatic_rotation() {
     let times = RotationTimes { last: Some(NEW_YEAR), due: Some(NEW_YEAR) };
     let off = |settings: RotationSettings| settings.decide(&times, NEW_YEAR + HOUR).unwrap();
     assert_eq!(off(RotationSettings::default()), RotationDecision::Off);
@@ -213,7 +213,7 @@ fn a_static_role_shows_the_chosen_settings() {
 }
 
 #[test]
-fn a_window_is_lost_with_its_schedule_and_with_nothing_else() {
+fn window_is_lost_only_with_its_schedule() {
     let period = RotationSettings { period: 60, ..RotationSettings::default() };
     let told = period.lost_window(&nightly(7_200)).unwrap();
     assert!(told.contains("rotation_window of 2h"), "{told}");
@@ -229,7 +229,7 @@ fn a_window_is_lost_with_its_schedule_and_with_nothing_else() {
 }
 
 #[test]
-fn rotation_times_are_shown_in_seconds_under_both_names() {
+fn rotation_times_show_seconds_under_both_names() {
     let times = RotationTimes { last: Some(NEW_YEAR + 1_500), due: Some(NEW_YEAR + 10_499) };
     assert_eq!([0, 1, 10_000, 20_000].map(|later| times.ttl(NEW_YEAR + later)), [10, 10, 0, 0]);
     let at = "2026-01-01T00:00:01.5Z";
@@ -243,7 +243,7 @@ fn rotation_times_are_shown_in_seconds_under_both_names() {
 
 /// Engines store the settings in one record with other fields, of this release or an older one.
 #[test]
-fn settings_and_times_are_read_where_parts_of_them_are_missing() {
+fn settings_and_times_are_read_despite_missing_parts() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Role {
         username: String,

@@ -30,7 +30,7 @@ fn refusal(expression: &str) -> String {
 
 /// Each line: an expression, a time, and the next due time.
 #[test]
-fn the_dialect_is_the_one_that_servers_of_this_api_read() {
+fn schedule_dialect_matches_servers_of_this_api() {
     for (expression, after, next) in [
         // Sunday is 0, and Saturday 6.
         ("0 0 * * 0", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z"),
@@ -77,7 +77,7 @@ fn the_dialect_is_the_one_that_servers_of_this_api_read() {
 }
 
 #[test]
-fn expressions_that_servers_of_this_api_do_not_read_are_refused_with_the_reason() {
+fn expressions_unknown_to_servers_are_refused_with_reason() {
     for (expression, says) in [
         ("", "not 0"),
         ("* * * *", "not 4"),
@@ -116,7 +116,7 @@ fn expressions_that_servers_of_this_api_do_not_read_are_refused_with_the_reason(
 }
 
 #[test]
-fn a_time_that_is_skipped_when_clocks_go_forward_is_not_due_on_that_day() {
+fn time_skipped_by_forward_clock_is_not_due() {
     let nightly = "CRON_TZ=America/New_York 30 2 * * *";
     assert_eq!(
         due(nightly, "2026-03-07T00:00:00Z", 3),
@@ -131,7 +131,7 @@ fn a_time_that_is_skipped_when_clocks_go_forward_is_not_due_on_that_day() {
 }
 
 #[test]
-fn a_time_that_is_shown_twice_when_clocks_go_back_is_due_twice() {
+fn time_repeated_by_backward_clock_is_due_twice() {
     let nightly = "CRON_TZ=America/New_York 30 1 * * *";
     assert_eq!(
         due(nightly, "2026-10-31T12:00:00Z", 3),
@@ -192,7 +192,7 @@ fn due_times_match_wall_clock_minutes() {
 }
 
 #[test]
-fn times_that_no_calendar_reaches_have_no_next_one() {
+fn times_beyond_calendar_have_no_next_time() {
     let schedule = Schedule::parse("0 0 * * *").unwrap();
     assert_eq!(schedule.next_after(StoreTime::MAX), None);
     assert_eq!(schedule.next_after(at("2101-01-01T00:00:00Z")), None);

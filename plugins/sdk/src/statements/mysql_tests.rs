@@ -15,7 +15,7 @@ fn filled(text: &str, username: &str, password: &str) -> Result<Vec<String>, Lex
 }
 
 #[test]
-fn a_semicolon_cuts_only_where_the_server_would_end_a_statement() {
+fn semicolon_cuts_only_where_server_ends_statement() {
     for (text, expected) in [
         ("SELECT 'a;b'; SELECT \"c;d\"", &["SELECT 'a;b'", "SELECT \"c;d\""][..]),
         (r"SELECT 'a\';b'; x", &[r"SELECT 'a\';b'", "x"]),
@@ -34,7 +34,7 @@ fn a_semicolon_cuts_only_where_the_server_would_end_a_statement() {
 }
 
 #[test]
-fn values_stay_in_their_quotes_by_every_reading_of_a_backslash() {
+fn values_stay_quoted_under_every_backslash_reading() {
     let hostile = r#"\' ` " '; DROP USER root; -- "#;
     for (text, expected) in [
         ("x '{{password}}'", r#"x '\\'' ` " ''; DROP USER root; -- '"#),

@@ -12,7 +12,7 @@ fn checked(text: &str, purpose: &StatementPurpose) -> Result<(), LexFault> {
 }
 
 #[test]
-fn each_kind_of_statements_has_placeholders_of_its_own() {
+fn statement_kind_determines_available_placeholders() {
     let all = ["{{name}}", "{{username}}", "{{password}}", "{{subject}}", "{{expiration}}"];
     for (act, credential_type, known) in [
         (StatementAct::Creation, "password", &[0, 1, 2, 4][..]),
@@ -57,7 +57,7 @@ fn refusal_names_unknown_and_available_placeholders() {
 }
 
 #[test]
-fn a_placeholder_without_a_value_is_refused_at_use_as_well() {
+fn placeholder_without_value_is_refused_at_use() {
     let values =
         PlaceholderValues { username: "v", password: None, subject: None, expiration: None };
     let filled = |text: &str| {
@@ -80,7 +80,7 @@ fn fitting(dialect: SqlDialect, text: &str, passwords: &[&str]) -> Option<u32> {
 }
 
 #[test]
-fn the_first_password_that_fits_its_place_is_found() {
+fn first_password_fitting_its_place_is_found() {
     let body = "DO $$ BEGIN CREATE ROLE \"{{name}}\" PASSWORD '{{password}}'; END $$";
     let quoted = "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}'";
     let passwords = ["a'b", "a\\b", "a$x$b", "a$$", "!@#$%^&*", "abc"];
@@ -93,7 +93,7 @@ fn the_first_password_that_fits_its_place_is_found() {
 }
 
 #[test]
-fn a_dollar_that_can_end_no_dollar_quote_stands_in_code() {
+fn dollar_unable_to_end_dollar_quote_is_accepted() {
     let verifier = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXk\
                     uLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     for fits in [

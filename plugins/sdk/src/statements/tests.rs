@@ -59,7 +59,7 @@ fn the_documented_example_is_two_statements() {
 }
 
 #[test]
-fn a_semicolon_cuts_only_where_the_server_would_end_a_statement() {
+fn semicolon_cuts_only_where_server_ends_statement() {
     for (text, parts) in [
         ("a;b", vec!["a", "b"]),
         (" ; a ;; b ; ", vec!["a", "b"]),
@@ -111,7 +111,7 @@ fn bodies_stay_whole() {
 }
 
 #[test]
-fn an_element_may_be_a_json_array_in_base64_or_not() {
+fn statement_element_takes_json_array_plain_or_base64() {
     assert_eq!(split(r#" ["a; b", "", "c '{{name}}'"] "#), ["a", "b", "c 'v-a-1'"]);
     let packed = "WyJhOyBiIiwi\nYyJd";
     assert_eq!(split(packed), ["a", "b", "c"]);
@@ -223,7 +223,7 @@ fn literal(text: &str) -> String {
 }
 
 #[test]
-fn a_value_that_looks_like_a_placeholder_is_not_filled_again() {
+fn value_resembling_placeholder_is_not_filled_again() {
     assert_eq!(
         with_password("x '{{password}}' \"{{name}}\"", "{{name}}").unwrap(),
         "x '{{name}}' \"v-a-1\""
@@ -260,7 +260,7 @@ fn placeholder_value_altering_following_text_is_refused() {
 }
 
 #[test]
-fn code_inside_quotes_takes_only_values_that_can_end_no_quote() {
+fn quoted_code_refuses_values_able_to_end_quotes() {
     let body = "DO $$ BEGIN CREATE ROLE \"{{name}}\" PASSWORD '{{password}}'; END $$";
     assert!(with_password(body, "a b;c!").is_ok());
     for password in ["'", "\"", "\\", "$$", "a$b$c", "a\nb"] {
@@ -348,7 +348,7 @@ fn statements_know_which_text_they_come_from() {
 }
 
 #[test]
-fn a_refusal_carries_place_and_fault_and_no_text_of_the_statement() {
+fn refusal_has_position_and_fault_without_statement_text() {
     let error = check(SqlDialect::Postgres, &["canary 'x".to_owned()], &creation()).unwrap_err();
     let refusal = Refusal::from(error);
     assert_eq!((refusal.code.as_str(), refusal.statement), ("invalid-statement", Some(0)));
@@ -358,7 +358,7 @@ fn a_refusal_carries_place_and_fault_and_no_text_of_the_statement() {
 }
 
 #[test]
-fn random_text_never_panics_and_accepted_statements_split_identically() {
+fn random_statements_never_panic_and_split_identically() {
     let alphabet: Vec<char> = "ab;'\"$\\-/*(){}E&U \n{{name}}é[,]1_".chars().collect();
     let mut state = 0x9e37_79b9_u64;
     for _ in 0..20_000 {

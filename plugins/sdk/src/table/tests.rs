@@ -50,7 +50,7 @@ fn the_description_survives_its_way_as_json() {
 }
 
 #[test]
-fn a_listing_with_a_handler_is_served_by_the_engine() {
+fn listing_with_handler_is_served_by_engine() {
     let bed = TestBed::<Shelf>::new().unwrap();
     let listed = bed.list("box/blue/shelves").ok().unwrap().data;
     assert_eq!((&listed["operation"], &listed["fields"]["name"]), (&json!("list"), &json!("blue")));
@@ -71,7 +71,7 @@ fn table_rows_become_routes() {
 }
 
 #[test]
-fn a_call_reaches_the_handler_of_its_verb_with_aliases_and_defaults_resolved() {
+fn call_reaches_verb_handler_with_aliases_and_defaults() {
     let bed = TestBed::<Shelf>::new().unwrap();
     let data = bed.write("box/a", &json!({"title": "tools", "open": "1"})).unwrap().data;
     let fields = json!({"name": "a", "label": "tools", "open": true, "size": 7});

@@ -145,7 +145,7 @@ fn every_bound_holds() {
 }
 
 #[test]
-fn a_generator_that_gives_nothing_is_a_fault_and_no_endless_loop() {
+fn generator_without_output_is_fault_without_endless_loop() {
     for generator in
         [&(|_| Vec::new()) as &dyn Fn(u32) -> Vec<u8>, &|length| vec![255; length as usize]]
     {
@@ -169,7 +169,7 @@ fn every_letter_and_digit_is_equally_likely() {
 }
 
 #[test]
-fn cutting_a_character_in_two_leaves_bytes_that_are_replaced() {
+fn character_cut_in_two_leaves_replaced_bytes() {
     let names = TemplateNames { display_name: "aé", role_name: "" };
     let surroundings = RenderContext { random: &|_| Vec::new(), now: 0 };
     let cut = Template::parse("{{ .DisplayName | truncate 2 }}")

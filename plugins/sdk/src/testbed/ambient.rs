@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_of_one_cloud_for_one_audience_and_can_be_refused() {
+    fn refusable_cloud_token_fits_one_cloud_and_audience() {
         let script = Rc::new(Script::default());
         let ambient = TestAmbient::new(&script, &SharedPod::default());
         let token = MachineToken { token: "azure-token".to_owned(), expires: 7 };
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_six_has_brackets_in_a_url() {
+    fn ipv6_address_is_bracketed_in_url() {
         let pod = |host: &str| Pod { host: host.to_owned(), port: 6443, namespace: None }.url();
         assert_eq!(pod("fd00::1"), "https://[fd00::1]:6443");
         assert_eq!(pod("10.96.0.1"), "https://10.96.0.1:6443");

@@ -58,7 +58,7 @@ impl Cache for TestCache {
 mod tests {
     use super::*;
     #[test]
-    fn a_value_is_made_once_until_its_time_is_over_it_is_removed_or_all_is_forgotten() {
+    fn cache_remakes_value_after_expiry_removal_or_clearing() {
         let script = Rc::new(Script::default());
         let test_cache = TestCache::new(&script);
         let cache: &dyn Cache = &test_cache;

@@ -92,7 +92,7 @@ mod tests {
     use crate::testbed::script::StepFate;
 
     #[test]
-    fn answers_come_in_their_order_and_the_last_one_stays() {
+    fn http_answers_come_in_order_and_last_repeats() {
         let script = Rc::new(Script::default());
         let servers = TestServers::new(&script, &SharedPod::default());
         for status in [503, 200] {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_pods_name_its_cluster_alone_is_asked() {
+    fn pod_identity_request_reaches_only_pod_cluster() {
         let pod = SharedPod::default();
         let servers = TestServers::new(&Rc::default(), &pod);
         for url in ["https://10.96.0.1:443/api", "https://10.96.0.1/api", "https://other/api"] {

@@ -56,7 +56,7 @@ mod tests {
     use crate::testbed::script::StepFate;
 
     #[test]
-    fn each_token_is_another_and_ends_when_it_was_asked_to() {
+    fn identity_tokens_differ_and_expire_as_requested() {
         let script = Rc::new(Script::default());
         let identity = TestIdentity::new(&script);
         let first = identity.token("sts.example.com", 60).unwrap();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_can_be_refused_and_nothing_is_not_an_audience() {
+    fn identity_token_can_be_refused_and_needs_audience() {
         let script = Rc::new(Script::default());
         script.arrange("token", StepFate::Refuse(Failure::denied("without a grant")));
         let identity = TestIdentity::new(&script);

@@ -89,7 +89,7 @@ mod tests {
                             rule "charset" { charset = "-" min-chars = 1 }"#;
 
     #[test]
-    fn passwords_follow_their_policy_differ_and_are_the_same_in_every_run() {
+    fn passwords_follow_policy_differ_and_repeat_every_run() {
         let made = || {
             let host = TestHost::default();
             host.add_policy("pins", DIGITS).unwrap();

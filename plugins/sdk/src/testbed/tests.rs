@@ -117,7 +117,7 @@ fn a_commit_beyond_its_bounds_is_refused() {
 }
 
 #[test]
-fn an_indexed_engine_sees_when_its_records_were_created_and_modified() {
+fn indexed_engine_sees_record_creation_and_modification_index() {
     let bed = TestBed::<Egg>::new().unwrap();
     for (key, index, created) in [("a", 1, 1), ("b", 2, 2), ("a", 3, 1)] {
         let told =
@@ -139,7 +139,7 @@ fn a_timer_rings_until_it_is_heard() {
 }
 
 #[test]
-fn a_timer_that_its_wake_sets_for_the_same_time_and_stores_stays() {
+fn timer_reset_to_same_time_by_wake_stays() {
     let bed = TestBed::<Egg>::new().unwrap();
     bed.write("boil/anew", &json!({})).unwrap();
     bed.wake("anew", 2).unwrap();
@@ -147,7 +147,7 @@ fn a_timer_that_its_wake_sets_for_the_same_time_and_stores_stays() {
 }
 
 #[test]
-fn a_guard_that_its_call_left_is_run_until_it_is_heard_and_counts_its_attempts() {
+fn abandoned_guard_runs_until_success_and_counts_attempts() {
     let bed = TestBed::<Egg>::new().unwrap();
     assert!(bed.write("watch", &json!({})).is_err());
     assert_eq!(bed.host.timer("guarded"), Some(bed.host.now()), "due when its call has ended");
@@ -159,7 +159,7 @@ fn a_guard_that_its_call_left_is_run_until_it_is_heard_and_counts_its_attempts()
 }
 
 #[test]
-fn a_process_that_dies_answers_nothing_more_and_commits_nothing_more() {
+fn dead_process_answers_and_commits_nothing_more() {
     let bed = TestBed::<Egg>::new().unwrap();
     bed.host.die_after("schedule");
     assert_eq!(bed.write("boil/a", &json!({})).err().unwrap().message, "the process died");

@@ -75,7 +75,7 @@ fn every_parameter_is_always_shown() {
 }
 
 #[test]
-fn old_names_set_the_new_ones_and_are_shown_while_they_are_used() {
+fn deprecated_names_set_new_and_show_while_used() {
     let bed = AuthBed::<Door>::new().unwrap();
     let old = json!({
         "policies": "Writers, readers,writers", "ttl": "1h", "max_ttl": 7_200, "num_uses": "3",
@@ -104,7 +104,7 @@ fn old_names_set_the_new_ones_and_are_shown_while_they_are_used() {
 }
 
 #[test]
-fn parameters_that_do_not_agree_are_refused_and_change_nothing() {
+fn inconsistent_parameters_are_refused_and_change_nothing() {
     let bed = AuthBed::<Door>::new().unwrap();
     bed.write("role/a", &json!({"token_ttl": 60})).ok().unwrap();
     let before = shown(&bed);

@@ -20,7 +20,7 @@ fn right() -> Value {
 }
 
 #[test]
-fn a_login_names_its_user_in_lower_case_however_the_name_was_spelled() {
+fn login_lowercases_user_name_of_any_spelling() {
     let bed = bed(&json!({"token_ttl": 60}));
     for path in ["login/bob", "login/BoB"] {
         let login = bed.login(path, &right()).ok().unwrap();
@@ -31,7 +31,7 @@ fn a_login_names_its_user_in_lower_case_however_the_name_was_spelled() {
 }
 
 #[test]
-fn an_unknown_user_is_refused_like_a_wrong_password_and_hashed_for_like_one() {
+fn unknown_user_fails_and_hashes_like_wrong_password() {
     let bed = bed(&json!({}));
     let refused = |path: &str, password: &str| {
         let failure = bed.login(path, &json!({"password": password})).err().unwrap();
@@ -49,7 +49,7 @@ fn an_unknown_user_is_refused_like_a_wrong_password_and_hashed_for_like_one() {
 }
 
 #[test]
-fn all_spellings_of_a_name_count_for_one_lockout() {
+fn all_spellings_of_name_share_one_lockout() {
     let bed = bed(&json!({}));
     let call = |name: &str| Call {
         id: String::new(),
@@ -83,7 +83,7 @@ fn networks_are_checked_after_the_password() {
 }
 
 #[test]
-fn a_renewal_reads_the_user_again_and_knows_a_user_of_the_same_name() {
+fn renewal_rereads_user_and_refuses_recreated_user() {
     let bed = bed(&json!({"token_ttl": 60}));
     let login = bed.login("login/bob", &right()).ok().unwrap();
     bed.write("users/bob", &json!({"token_ttl": 30, "token_policies": "ops"})).ok().unwrap();

@@ -10,7 +10,7 @@ fn bed() -> AuthBed<Userpass> {
 }
 
 #[test]
-fn a_user_is_created_shown_listed_changed_and_removed() {
+fn user_is_created_shown_listed_changed_and_removed() {
     let bed = bed();
     let bob = json!({"password": "open sesame", "policies": "b, a", "ttl": "1h"});
     bed.write("users/bob", &bob).ok().unwrap();
@@ -45,7 +45,7 @@ fn password_and_policies_have_paths_of_their_own() {
 }
 
 #[test]
-fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
+fn operator_mistake_is_refused_with_remedy() {
     let bed = bed();
     bed.write("users/bob", &json!({"password": "one"})).ok().unwrap();
     for (path, body, says) in [
@@ -75,7 +75,7 @@ fn a_mistake_of_the_operator_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn a_hash_of_the_usual_cost_is_taken_from_elsewhere() {
+fn external_hash_of_usual_cost_is_accepted() {
     let bed = bed();
     let hash = bulkhead_sdk::Host::crypto(&bed.host).hash_password("open sesame").unwrap();
     bed.write("users/bob", &json!({"password_hash": hash})).ok().unwrap();

@@ -46,7 +46,7 @@ fn token_uses_own_login_proof_and_latest_elsewhere() {
 }
 
 #[test]
-fn a_proof_ends_with_its_alias_and_with_the_name_that_was_proven() {
+fn login_proof_ends_with_alias_or_proven_name() {
     let own = LoginProof::of(&alias("one", "a", "role"), texts("p"), Some(groups("p")));
     for other in [
         alias("one", "a", "renamed"),

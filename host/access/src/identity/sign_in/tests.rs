@@ -77,7 +77,7 @@ async fn login_writes_changed_values_only() {
 }
 
 #[tokio::test]
-async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_them() {
+async fn login_adds_and_removes_external_group_memberships() {
     let scratch = TemporaryStore::new("groups").await;
     let project = scratch.group("one", "project-1", "a").await;
     scratch.group("one", "folder-1", "b").await;
@@ -111,7 +111,7 @@ async fn a_login_brings_its_entity_into_external_groups_of_its_mount_and_out_of_
 }
 
 #[tokio::test]
-async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
+async fn login_leaves_internal_group_membership_unchanged() {
     let scratch = TemporaryStore::new("others").await;
     let internal = Group::new(random::uuid().unwrap(), "crew".to_owned(), GroupKind::Internal, NOW);
     let internal = Group { policies: vec!["crew".to_owned()], ..internal };
@@ -126,7 +126,7 @@ async fn a_login_leaves_groups_alone_that_others_say_it_is_in() {
 }
 
 #[tokio::test]
-async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_leave() {
+async fn external_group_without_alias_loses_policies_and_members() {
     let scratch = TemporaryStore::new("alias-gone").await;
     let project = scratch.group("one", "project-1", "a").await;
     let (eve, _) = scratch.signed_in(&proven("one", "eve", Some(&["project-1"]))).await;
@@ -147,7 +147,7 @@ async fn an_external_group_gives_nothing_once_its_alias_is_gone_and_its_members_
 }
 
 #[tokio::test]
-async fn renamed_group_drops_members_without_proof_of_new_name() {
+async fn renamed_group_drops_members_without_new_name_proof() {
     let scratch = TemporaryStore::new("renamed").await;
     let project = scratch.group("one", "project-1", "a").await;
     scratch.sign_in(&proven("one", "eve", Some(&["project-1"]))).await;
@@ -165,7 +165,7 @@ async fn renamed_group_drops_members_without_proof_of_new_name() {
 }
 
 #[tokio::test]
-async fn an_external_group_of_an_earlier_release_counts_for_nothing_and_is_forgotten() {
+async fn earlier_release_external_membership_is_ignored_and_removed() {
     let scratch = TemporaryStore::new("earlier").await;
     let project = scratch.group("one", "project-1", "a").await;
     let (eve, _) = scratch.signed_in(&proven("one", "eve", Some(&[]))).await;
@@ -181,7 +181,7 @@ async fn an_external_group_of_an_earlier_release_counts_for_nothing_and_is_forgo
 }
 
 #[tokio::test]
-async fn a_login_that_no_entity_can_have_is_refused() {
+async fn login_with_invalid_alias_or_metadata_is_refused() {
     let scratch = TemporaryStore::new("refused").await;
     let many: Vec<String> = (0..513).map(|number| number.to_string()).collect();
     let with = |change: fn(&mut ProvenAlias)| {

@@ -34,7 +34,7 @@ fn subject(token: &str, key: &TokenSigningKey) -> Result<String, &'static str> {
 }
 
 #[test]
-fn a_token_of_each_algorithm_is_proven_by_its_own_key_alone() {
+fn each_algorithm_token_verifies_only_with_own_key() {
     for alg in TokenAlgorithm::ALL {
         let key = TokenSigningKey::make(alg).unwrap();
         let token = by_hand(&key, &header(&key).to_string(), &claims().to_string());
@@ -51,7 +51,7 @@ fn a_token_of_each_algorithm_is_proven_by_its_own_key_alone() {
 }
 
 #[test]
-fn lax_input_of_the_library_is_refused_before_the_library_sees_it() {
+fn malformed_claims_are_refused_before_jwt_library_call() {
     let key = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
     let (plain, named) = (claims().to_string(), header(&key).to_string());
     let twice = plain.replace("{", r#"{"role":"a","role":"b","#);
@@ -85,7 +85,7 @@ fn lax_input_of_the_library_is_refused_before_the_library_sees_it() {
 }
 
 #[test]
-fn a_token_is_of_the_issuer_for_the_client_and_not_over() {
+fn token_check_requires_issuer_client_and_unexpired_time() {
     let claims = claims();
     let check = |issuer, client_id, now| {
         check(claims.as_object().unwrap(), &ExpectedClaims { issuer, client_id }, now)
@@ -100,7 +100,7 @@ fn a_token_is_of_the_issuer_for_the_client_and_not_over() {
 }
 
 #[test]
-fn a_text_that_is_not_a_token_is_parsed_without_harm() {
+fn non_token_text_is_parsed_without_harm() {
     for wrong in ["", ".", "..", "a.b.c", "e30.e30", "e30.W10.e30", "e30.e30.!", "e30.e30.AA"] {
         assert!(UnverifiedToken::read(wrong).is_none(), "{wrong}");
     }

@@ -21,7 +21,7 @@ fn kids(key: &NamedKey, now: u64) -> Vec<String> {
 }
 
 #[test]
-fn the_next_key_is_published_before_it_signs_and_the_last_until_its_tokens_have_ended() {
+fn next_and_previous_keys_are_published_around_rotation() {
     let mut key = key(86_400, 86_400);
     let first = kids(&key, 0);
     assert_eq!((first.len(), &first[0]), (2, &key.signing().published.kid));
@@ -36,7 +36,7 @@ fn the_next_key_is_published_before_it_signs_and_the_last_until_its_tokens_have_
 }
 
 #[test]
-fn a_key_that_is_withdrawn_is_not_published_any_more() {
+fn withdrawn_key_is_no_longer_published() {
     let mut key = key(60, 60);
     let withdrawn = key.signing().published.kid.clone();
     key.rotate(made(), 0, 1).unwrap();
@@ -44,7 +44,7 @@ fn a_key_that_is_withdrawn_is_not_published_any_more() {
 }
 
 #[test]
-fn keys_of_another_algorithm_sign_at_once_and_earlier_tokens_verify_still() {
+fn algorithm_change_signs_at_once_and_keeps_verification() {
     let mut key = key(60, 60);
     let (before, unused) = (key.signing.published.kid.clone(), key.next.published.kid.clone());
     let keys = [TokenAlgorithm::Es256; 2].map(|alg| TokenSigningKey::make(alg).unwrap());
@@ -55,7 +55,7 @@ fn keys_of_another_algorithm_sign_at_once_and_earlier_tokens_verify_still() {
 }
 
 #[test]
-fn earlier_keys_are_bounded_and_none_of_them_is_withdrawn_for_another() {
+fn rotation_at_earlier_key_limit_withdraws_no_key() {
     let mut key = key(60, 600);
     for turn in 0..16 {
         key.rotate(made(), 600, turn).unwrap();

@@ -100,7 +100,7 @@ fn each_operation_needs_its_own_capability() {
 }
 
 #[test]
-fn capabilities_without_effect_grant_nothing_and_are_not_shown() {
+fn capabilities_without_effect_grant_nothing_and_stay_hidden() {
     let acl = acl(&[r#"path "x" { capabilities = ["subscribe", "recover", "scan"] } path "y" {}"#]);
     assert_eq!(acl.capabilities("x"), ["deny"]);
     assert_eq!(acl.capabilities("y"), ["deny"]);
@@ -187,7 +187,7 @@ fn the_same_pattern_in_several_policies_is_joined() {
 }
 
 #[test]
-fn deny_anywhere_wipes_the_rest_of_its_pattern_in_every_order() {
+fn deny_overrides_pattern_capabilities_in_any_order() {
     let read = r#"path "x*" { capabilities = ["read"] }"#;
     let deny = r#"path "x*" { capabilities = ["deny"] }"#;
     for texts in [[read, deny, read], [deny, read, read], [read, read, deny]] {
@@ -198,7 +198,7 @@ fn deny_anywhere_wipes_the_rest_of_its_pattern_in_every_order() {
 }
 
 #[test]
-fn a_list_asks_for_the_folder_and_then_for_the_name() {
+fn list_permission_is_checked_on_folder_then_name() {
     for (rule, allowed) in [
         ("roles/", true),
         ("roles", true),
@@ -253,7 +253,7 @@ fn a_deny_is_not_got_around_by_listing() {
 }
 
 #[test]
-fn a_rule_for_the_folder_says_nothing_of_its_name() {
+fn folder_rule_grants_nothing_on_folder_name_itself() {
     let acl = acl(&[r#"path "a/*" { capabilities = ["read", "list"] }"#]);
     assert!(!may(&ask(&acl, Operation::Read, "a")));
     assert_eq!(acl.capabilities("a"), ["deny"]);
@@ -325,7 +325,7 @@ fn parameters_of_a_pattern_are_joined_over_policies() {
 }
 
 #[test]
-fn deny_also_wipes_parameters_that_would_have_been_allowed() {
+fn deny_also_removes_allowed_parameters() {
     let acl = acl(&[
         r#"path "x" { capabilities = ["update"] allowed_parameters = { "ttl" = [] } }"#,
         r#"path "x" { capabilities = ["deny"] }"#,
@@ -379,7 +379,7 @@ fn a_wrapped_request_keeps_to_the_bounds() {
 }
 
 #[test]
-fn bounds_on_wrapping_are_joined_to_the_smallest_and_deny_everything_when_none_can_meet_them() {
+fn smallest_wrapping_bounds_apply_and_unmeetable_bounds_deny() {
     let bound = |name: &str, ttl: u64| {
         format!("path \"x\" {{ capabilities = [\"read\"] {name}_wrapping_ttl = {ttl} }}")
     };
@@ -458,7 +458,7 @@ fn a_templated_rule_speaks_of_its_caller_only() {
 }
 
 #[test]
-fn template_rule_with_unfit_value_is_skipped_and_reported() {
+fn unfit_value_template_rule_is_skipped_and_reported() {
     let policy = policy(
         r#"path "home/{{identity.entity.name}}/*" { capabilities = ["read"] }
            path "x" { capabilities = ["read"] }"#,
@@ -507,7 +507,7 @@ fn a_templated_deny_that_cannot_be_resolved_denies() {
 }
 
 #[test]
-fn a_template_that_resolves_to_another_rules_path_is_joined_with_it() {
+fn template_resolved_to_existing_rule_path_is_merged() {
     let policies = [
         policy(r#"path "home/{{identity.entity.name}}" { capabilities = ["read"] }"#),
         policy(r#"path "home/ann" { capabilities = ["deny"] }"#),
@@ -517,7 +517,7 @@ fn a_template_that_resolves_to_another_rules_path_is_joined_with_it() {
 }
 
 #[test]
-fn a_token_reaches_a_folder_where_it_may_do_anything_at_all() {
+fn folder_is_reachable_with_any_capability_inside() {
     for (rules, expected) in [
         (r#"path "a/b/c" { capabilities = ["read"] }"#, true),
         (r#"path "a" { capabilities = ["list"] }"#, true),
@@ -574,7 +574,7 @@ fn a_denied_name_is_denied_in_every_case() {
 }
 
 #[test]
-fn a_deny_counts_for_the_older_and_the_newer_path() {
+fn deny_applies_to_both_older_and_newer_paths() {
     for (denied, asked) in [
         ("sys/policies/acl/ops", "sys/policy/ops"),
         ("sys/policies/acl/*", "sys/policy/Ops"),
@@ -599,7 +599,7 @@ fn a_deny_counts_for_the_older_and_the_newer_path() {
 }
 
 #[test]
-fn a_rule_for_the_newer_path_decides_for_the_older_one() {
+fn rule_for_newer_path_decides_older_path() {
     let reads = all_but(r#"path "sys/policies/acl/*" { capabilities = ["read"] }"#);
     for path in ["sys/policies/acl/x", "sys/policy/x"] {
         assert!(may(&ask(&reads, Operation::Read, path)), "{path}");

@@ -40,7 +40,7 @@ fn no_constraints_allow_everything() {
 }
 
 #[test]
-fn required_parameters_must_be_there_in_any_case_and_not_null() {
+fn required_parameter_matches_any_case_and_rejects_null() {
     let rule = ParameterConstraints {
         required: ["ttl".to_owned()].into(),
         ..ParameterConstraints::default()
@@ -51,7 +51,7 @@ fn required_parameters_must_be_there_in_any_case_and_not_null() {
 }
 
 #[test]
-fn a_required_parameter_in_a_spelling_that_the_endpoint_does_not_read_is_not_there() {
+fn required_parameter_in_unread_spelling_counts_as_missing() {
     let check =
         |rule: &ParameterConstraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
     let ttl = ParameterConstraints {
@@ -85,7 +85,7 @@ fn every_spelling_that_was_sent_is_checked() {
 }
 
 #[test]
-fn a_denied_value_is_denied_in_every_form_that_an_endpoint_may_read() {
+fn denied_value_is_denied_in_every_readable_form() {
     for (written, asked) in [
         (json!(true), json!(["TRUE", "True", "t", "1", 1, true])),
         (json!("false"), json!(["FALSE", "0", 0, "f", false])),
@@ -111,7 +111,7 @@ fn a_denied_value_is_denied_in_every_form_that_an_endpoint_may_read() {
 }
 
 #[test]
-fn an_allowed_value_is_allowed_as_written_and_in_no_other_form() {
+fn allowed_value_is_allowed_only_as_written() {
     let rule = allowed(json!({"a": [true, 3600, "b"]}));
     for asked in [
         json!("TRUE"),
@@ -126,7 +126,7 @@ fn an_allowed_value_is_allowed_as_written_and_in_no_other_form() {
 }
 
 #[test]
-fn a_denied_value_is_denied_in_every_equivalent_spelling() {
+fn denied_value_is_denied_in_every_equivalent_spelling() {
     let rule = denied(json!({"policies": ["admin", "team-*"], "from": ["secret/"]}));
     for given in [
         json!({"policies": ["x", "ADMIN"]}),
@@ -162,7 +162,7 @@ fn only_listed_parameters_with_listed_values_are_allowed() {
 }
 
 #[test]
-fn the_star_parameter_stands_for_all_that_are_not_named() {
+fn star_parameter_matches_all_unnamed_parameters() {
     let rule = allowed(json!({"a": ["x"], "*": []}));
     assert!(passes(&rule, json!({"a": "x", "other": 1})));
     assert!(!passes(&rule, json!({"a": "y", "other": 1})));
@@ -195,7 +195,7 @@ fn lists_are_compared_element_by_element() {
 }
 
 #[test]
-fn an_empty_list_is_not_a_listed_value_unless_it_is_written() {
+fn empty_list_is_allowed_only_if_listed() {
     assert!(!passes(&allowed(json!({"cidrs": ["10.0.0.0/8"]})), json!({"cidrs": []})));
     assert!(passes(&allowed(json!({"cidrs": ["10.0.0.0/8", []]})), json!({"cidrs": []})));
     assert!(passes(&allowed(json!({"cidrs": []})), json!({"cidrs": []})));
@@ -218,7 +218,7 @@ fn maps_are_compared_by_key_and_value() {
 }
 
 #[test]
-fn scalars_are_the_same_in_every_form_a_client_may_send() {
+fn scalars_compare_equal_in_every_request_form() {
     for (asked, written) in [
         (json!(3600), json!("1h")),
         (json!(3600), json!("3600s")),
@@ -257,7 +257,7 @@ fn other_scalars_are_not_the_same() {
 }
 
 #[test]
-fn an_alias_in_the_policy_constrains_the_field_behind_it() {
+fn alias_in_policy_constrains_its_target_field() {
     let check =
         |rule: &ParameterConstraints, fields: Value| rule.check(&map(fields), &schema()).is_ok();
     assert!(!check(&denied(json!({"kubernetes_host": []})), json!({"cluster_host": "a"})));
@@ -376,7 +376,7 @@ fn allowed_parameter_matches_all_names_of_setting() {
 }
 
 #[test]
-fn a_required_setting_is_there_under_each_name_that_the_endpoint_reads() {
+fn required_setting_counts_under_each_readable_name() {
     let required = |name: &str| ParameterConstraints {
         required: [name.to_owned()].into(),
         ..ParameterConstraints::default()

@@ -86,7 +86,7 @@ fn words_of_other_editions_are_kept() {
 }
 
 #[test]
-fn a_policy_may_be_empty_and_may_name_a_pattern_twice() {
+fn policy_may_be_empty_or_repeat_patterns() {
     assert_eq!(Policy::parse("p", "").unwrap().rules, []);
     assert_eq!(Policy::parse("p", "path \"x\" {}\npath \"/x\" {}").unwrap().rules.len(), 2);
 }
@@ -162,7 +162,7 @@ fn restrictions_that_cannot_be_enforced_refuse_the_policy() {
 }
 
 #[test]
-fn the_size_of_a_policy_its_rules_and_its_values_are_bounded() {
+fn policy_size_rules_and_values_are_bounded() {
     let refusal = |text: &str| Policy::parse("p", text).unwrap_err();
     assert!(Policy::parse("p", &" ".repeat(MAX_TEXT)).is_ok());
     assert!(
@@ -189,7 +189,7 @@ fn the_size_of_a_policy_its_rules_and_its_values_are_bounded() {
 
 /// Each text has the maximum size of a policy and tries to cost more than its size.
 #[test]
-fn no_text_within_the_bound_costs_more_than_its_size() {
+fn hostile_policy_of_maximum_size_parses_within_bounds() {
     let filled = |unit: &str| unit.repeat(MAX_TEXT / unit.len());
     let inside = |open: &str, unit: &str, close: &str| {
         format!("{open}{}{close}", unit.repeat((MAX_TEXT - open.len() - close.len()) / unit.len()))
@@ -227,7 +227,7 @@ fn no_text_within_the_bound_costs_more_than_its_size() {
 }
 
 #[test]
-fn as_a_failure_it_is_a_bad_request_with_the_known_words() {
+fn parse_error_becomes_bad_request_with_known_message() {
     let failure = Failure::from(Policy::parse("p", "x = 1").unwrap_err());
     assert_eq!(failure.kind.status(), 400);
     assert!(

@@ -58,7 +58,7 @@ fn every_reference_of_the_specification_is_resolved() {
 }
 
 #[test]
-fn a_placeholder_without_a_value_of_the_caller_is_unknown() {
+fn placeholder_without_value_for_caller_is_unknown() {
     let ann = named("ann");
     for name in [
         "identity.entity.metadata.other",
@@ -81,7 +81,7 @@ fn a_placeholder_without_a_value_of_the_caller_is_unknown() {
 }
 
 #[test]
-fn a_value_that_could_be_more_than_a_part_of_one_segment_is_refused_and_not_shown() {
+fn template_value_exceeding_one_segment_is_refused_unquoted() {
     for value in [
         "*",
         "a*",
@@ -128,7 +128,7 @@ fn a_value_is_never_read_as_a_template() {
 }
 
 #[test]
-fn malformed_braces_and_unknown_references_are_refused_with_the_remedy() {
+fn malformed_braces_and_unknown_references_fail_with_remedy() {
     for (text, part) in [
         ("x/{{identity.entity.id", "does not close it"),
         ("x/{{", "does not close it"),

@@ -74,7 +74,7 @@ fn child_token_inherits_parent_policies_by_default() {
 }
 
 #[test]
-fn without_sudo_each_policy_must_be_one_of_the_parents() {
+fn policies_beyond_parent_are_refused_without_sudo() {
     Case::of(&["a", "b"]).gets(&["b"], &["b"]);
     Case::of(&["a"]).is_refused(&["a", "b"], "child policies must be subset of parent");
     Case::of(&["a"]).is_refused(&["default"], "child policies must be subset of parent");
@@ -82,7 +82,7 @@ fn without_sudo_each_policy_must_be_one_of_the_parents() {
 }
 
 #[test]
-fn default_is_added_where_the_parent_has_it_or_may_do_anything() {
+fn default_policy_is_added_for_parent_allowing_default() {
     Case::of(&["a", "default"]).gets(&["a"], &["a", "default"]);
     Case::of(&["a"]).gets(&["a"], &["a"]);
     Case::of(&["root"]).gets(&["a"], &["a", "default"]);
@@ -102,7 +102,7 @@ fn root_is_given_by_root_only_and_alone() {
 }
 
 #[test]
-fn a_role_allows_its_list_and_patterns_for_any_parent() {
+fn role_policies_and_patterns_apply_regardless_of_parent() {
     let role = TokenRole {
         allowed_policies: names(&["x", "y"]),
         allowed_policies_glob: names(&["team-*"]),

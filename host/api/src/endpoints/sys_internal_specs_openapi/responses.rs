@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_a_mount_declares_each_status_of_a_component() {
+    fn mount_row_declares_every_component_status() {
         let all = "200 400 403 404 405 412 413 415 429 431 500 502 503";
         let route = Route::new(Verb::Read, "creds/{name}", "a");
         assert_eq!(statuses("database/", &route).join(" "), all);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_the_host_declares_no_status_that_it_cannot_answer() {
+    fn host_row_declares_only_answerable_statuses() {
         let seal = Route::new(Verb::Write, "sys/seal", "a");
         let shown = statuses("", &seal);
         for absent in ["202", "404", "405", "412"] {

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_a_number_above_zero_or_none() {
+    fn irrevocable_limit_is_positive_number_or_none() {
         assert_eq!(limit(""), Ok(usize::MAX));
         assert_eq!(limit("none"), Ok(usize::MAX));
         assert_eq!(limit("3"), Ok(3));

@@ -49,7 +49,7 @@ mod tests {
     use bulkhead_wire::metric::MetricKind;
 
     #[test]
-    fn each_kind_has_its_lines_and_no_value_ends_its_own() {
+    fn metric_kinds_have_own_lines_and_escaped_labels() {
         let family = |kind, reading| {
             let labels = vec![("mount".to_owned(), "a\"b\\c\n/".to_owned())];
             let samples = vec![MetricSample { labels, reading }];

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lists_and_maps_have_the_forms_that_scripts_know() {
+    fn null_lists_and_maps_keep_known_output_forms() {
         let table = table("Metadata", &map(json!({"a": null, "b": "", "c": {"k": "v"}, "d": [1]})));
         assert!(
             table.ends_with("a      <nil>\nb      n/a\nc      map[k:v]\nd      [1]\n"),

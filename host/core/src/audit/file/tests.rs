@@ -70,7 +70,7 @@ async fn lines_of_many_stand_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_file_is_made_for_its_owner_only_and_another_mode_is_put_right() {
+async fn audit_file_is_owner_only_with_mode_corrected() {
     let folder = Folder::new("mode");
     let mode = || fs::metadata(folder.0.join("log")).unwrap().permissions().mode() & 0o7777;
     folder.file("log").append(&[b"x"], LONG).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_file_is_made_for_its_owner_only_and_another_mode_is_put_right() {
 }
 
 #[tokio::test]
-async fn a_line_that_a_dead_process_left_unfinished_is_closed_first() {
+async fn unfinished_line_of_dead_process_is_terminated_first() {
     let folder = Folder::new("dead");
     fs::write(folder.0.join("log"), "{\"half\":").unwrap();
     let file = folder.file("log");
@@ -98,7 +98,7 @@ async fn a_line_that_a_dead_process_left_unfinished_is_closed_first() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_cut_is_closed_before_the_next_one() {
+async fn truncated_line_is_terminated_before_next_line() {
     let folder = Folder::new("cut");
     let mut reader = pipe(&folder.0.join("pipe"));
     let file = folder.file("pipe");
@@ -114,7 +114,7 @@ async fn a_line_that_was_cut_is_closed_before_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_line_longer_than_a_pipe_is_written_as_its_reader_reads() {
+async fn line_longer_than_pipe_is_written_in_parts() {
     let folder = Folder::new("long");
     let mut reader = pipe(&folder.0.join("pipe"));
     let file = folder.file("pipe");
@@ -137,7 +137,7 @@ async fn a_line_longer_than_a_pipe_is_written_as_its_reader_reads() {
 }
 
 #[tokio::test]
-async fn a_full_disk_and_a_missing_folder_are_errors_and_the_next_line_tries_again() {
+async fn full_disk_or_missing_folder_fails_until_retry() {
     let folder = Folder::new("errors");
     let full = LineFile::new(AuditTarget::File("/dev/full".into()), 0o600, false);
     assert_eq!(full.append(&[b"x"], LONG).await.unwrap_err().kind(), io::ErrorKind::StorageFull);
@@ -149,7 +149,7 @@ async fn a_full_disk_and_a_missing_folder_are_errors_and_the_next_line_tries_aga
 }
 
 #[tokio::test]
-async fn the_directory_of_the_api_is_made_and_no_link_or_pipe_in_it_is_followed() {
+async fn api_directory_is_created_rejecting_links_and_pipes() {
     let folder = Folder::new("within");
     folder.within("a.log").append(&[b"x"], LONG).await.unwrap();
     assert_eq!(folder.read("api/a.log"), "x\n");
@@ -164,7 +164,7 @@ async fn the_directory_of_the_api_is_made_and_no_link_or_pipe_in_it_is_followed(
 }
 
 #[tokio::test]
-async fn a_file_that_was_moved_away_is_left_when_the_place_can_be_opened() {
+async fn moved_file_is_released_once_path_reopens() {
     let folder = Folder::new("moved");
     let file = LineFile::new(AuditTarget::File(folder.0.join("log")), 0o600, true);
     file.reopen().await.unwrap();

@@ -115,7 +115,7 @@ fn answered(response: &Response) -> Value {
 }
 
 #[test]
-fn a_secret_of_the_path_is_hashed_in_its_segments_only() {
+fn secret_in_path_is_hashed_in_own_segments() {
     let path = |path: &str, captured: &str| {
         let write = |writer: &AuditLineWriter<'_>, out: &mut Vec<u8>| {
             writer.request((b"", b""), out);
@@ -182,7 +182,7 @@ fn a_wrapping_token_is_hidden_with_its_accessor() {
 }
 
 #[test]
-fn an_error_that_may_repeat_a_secret_of_the_path_is_not_shown() {
+fn error_possibly_repeating_path_secret_is_not_shown() {
     let end = |path: &str| {
         written(path, "", |writer, out| {
             out.extend_from_slice(b"{\"a\":1");

@@ -71,7 +71,7 @@ fn chosen_version_is_pinned_requested_or_newest() {
 }
 
 #[test]
-fn a_connection_is_served_by_its_recorded_version_or_else_by_the_oldest() {
+fn connection_is_served_by_recorded_or_oldest_version() {
     let catalog = catalog();
     catalog.set_pin(&pin("2.0.0"));
     let served = |version: &str, recorded: Option<&ConnectionVersion>| {
@@ -89,7 +89,7 @@ fn a_connection_is_served_by_its_recorded_version_or_else_by_the_oldest() {
 }
 
 #[test]
-fn a_plugin_keeps_a_name_that_only_an_older_version_has() {
+fn plugin_keeps_name_present_only_in_older_version() {
     let catalog = catalog();
     for name in [NAME, "old", "new"] {
         assert_eq!(catalog.owner_of(PluginType::Database, name).as_deref(), Some(NAME));
@@ -129,7 +129,7 @@ async fn connections(scratch: &TemporaryStore) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_choice_is_kept_until_the_next_and_goes_with_connection_and_mount() {
+async fn choice_ends_with_replacement_connection_or_mount() {
     let (scratch, catalog) = (TemporaryStore::new("connection-versions").await, catalog());
     register(&scratch.store).await;
     let choice =
@@ -190,7 +190,7 @@ async fn new_choices_that_would_not_count_are_refused() {
 }
 
 #[tokio::test]
-async fn a_version_is_not_removed_and_chosen_at_once() {
+async fn concurrent_version_removal_and_choice_conflict() {
     let (scratch, catalog) = (TemporaryStore::new("connection-removal").await, catalog());
     register(&scratch.store).await;
     let row = crate::catalog::address(PluginType::Database, NAME, "2.0.0");
@@ -218,7 +218,7 @@ async fn a_version_is_not_removed_and_chosen_at_once() {
 }
 
 #[tokio::test]
-async fn a_mount_has_a_bounded_number_of_recorded_connections() {
+async fn recorded_connections_of_mount_are_bounded() {
     let (scratch, catalog) = (TemporaryStore::new("connection-count").await, catalog());
     register(&scratch.store).await;
     let names: Vec<String> = (0..MOST_CONNECTIONS).map(|number| format!("{number:05}")).collect();

@@ -79,7 +79,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[test]
-fn the_only_layer_of_the_only_image_is_the_component() {
+fn single_layer_of_single_image_is_component() {
     let layout = Layout::new("whole");
     assert_eq!(layout.read().unwrap(), COMPONENT);
     layout.image(COMPONENT_TYPES[1], &|_| {});
@@ -87,7 +87,7 @@ fn the_only_layer_of_the_only_image_is_the_component() {
 }
 
 #[test]
-fn a_blob_with_other_bytes_than_its_digest_names_is_refused() {
+fn blob_not_matching_its_digest_is_refused() {
     for changed in ["layer", "config", "manifest"] {
         let layout = Layout::new(&format!("digest-{changed}"));
         let index: Value =
@@ -110,7 +110,7 @@ fn a_blob_with_other_bytes_than_its_digest_names_is_refused() {
 }
 
 #[test]
-fn no_digest_and_no_link_leads_to_another_file() {
+fn digest_or_link_never_leads_to_another_file() {
     let layout = Layout::new("elsewhere");
     let long = format!("sha256:{}", "../".repeat(22));
     for name in ["sha256:../../../oci-layout", "sha512:aa", "sha256:", "", long.as_str()] {
@@ -134,7 +134,7 @@ fn no_digest_and_no_link_leads_to_another_file() {
 }
 
 #[test]
-fn several_images_or_layers_and_other_media_types_are_refused() {
+fn multiple_images_layers_or_foreign_types_are_refused() {
     let layout = Layout::new("several");
     layout.image("application/vnd.oci.image.layer.v1.tar+gzip", &|_| {});
     layout.assert_refused("tar+gzip");

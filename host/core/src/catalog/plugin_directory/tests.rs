@@ -46,7 +46,7 @@ fn chmod(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_file_of_the_directory_is_read_up_to_its_limit() {
+fn plugin_directory_file_is_read_up_to_limit() {
     let shelf = Shelf::new("limit");
     assert_eq!(shelf.read("shelf.wasm").unwrap(), b"component");
     fs::write(shelf.at("shelf.wasm"), b"a component").unwrap();
@@ -81,7 +81,7 @@ fn links_pipes_and_folders_are_no_component() {
 }
 
 #[test]
-fn files_that_every_user_can_change_are_not_read() {
+fn world_writable_plugin_files_are_not_read() {
     let shelf = Shelf::new("modes");
     chmod(&shelf.at("shelf.wasm"), 0o646);
     shelf.assert_refused("shelf.wasm", "run chmod o-w");

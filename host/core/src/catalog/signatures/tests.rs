@@ -30,7 +30,7 @@ fn rules(policy: SignaturePolicy, signers: &[&Signer]) -> SignatureRules {
 }
 
 #[test]
-fn a_signature_of_a_trusted_key_is_accepted_by_every_policy_and_names_its_key() {
+fn trusted_signature_passes_every_policy_and_names_key() {
     let (other, signer) = (Signer::new(), Signer::new());
     for policy in SignaturePolicy::ALL {
         let rules = rules(policy, &[&other, &signer]);
@@ -41,7 +41,7 @@ fn a_signature_of_a_trusted_key_is_accepted_by_every_policy_and_names_its_key() 
 }
 
 #[test]
-fn a_missing_signature_is_ignored_warned_of_or_refused() {
+fn policy_ignores_warns_or_refuses_missing_signature() {
     let signer = Signer::new();
     let admit = |policy| rules(policy, &[&signer]).admit(DIGEST, ComponentOrigin::default());
     let stored =
@@ -56,7 +56,7 @@ fn a_missing_signature_is_ignored_warned_of_or_refused() {
 }
 
 #[test]
-fn a_signature_of_a_stranger_of_another_component_or_for_another_purpose_is_refused() {
+fn foreign_or_misused_signature_is_refused() {
     let (signer, stranger) = (Signer::new(), Signer::new());
     let other = DIGEST.replace("9f2c", "0f2c");
     let digest_alone = signer.sign(DIGEST);
@@ -88,7 +88,7 @@ fn malformed_signature_is_refused_with_expected_format() {
 }
 
 #[test]
-fn a_key_that_is_no_longer_trusted_signs_nothing_that_is_loaded() {
+fn key_no_longer_trusted_validates_no_loaded_plugin() {
     let signer = Signer::new();
     let signed = signer.sign(&signed_text(DIGEST));
     let left_out = |policy| rules(policy, &[&Signer::new()]).check_stored(DIGEST, &signed);
@@ -100,7 +100,7 @@ fn a_key_that_is_no_longer_trusted_signs_nothing_that_is_loaded() {
 }
 
 #[test]
-fn keys_of_other_kinds_and_other_texts_are_no_trusted_keys() {
+fn other_key_kinds_and_texts_are_not_trusted() {
     let ec = KeyParameters::read("ec", 256, "pkcs8").unwrap().generate_key().unwrap();
     let private =
         KeyParameters::read("ed25519", 0, "pkcs8").unwrap().generate_key().unwrap().private_key;

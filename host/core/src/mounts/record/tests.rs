@@ -43,7 +43,7 @@ async fn write_without(store: &Arc<Store>, unit: &mut Unit, kind: &str) -> Optio
 }
 
 #[tokio::test]
-async fn a_mount_that_is_enabled_meanwhile_is_not_overlooked() {
+async fn mount_enabled_during_check_causes_commit_conflict() {
     let scratch = TemporaryStore::new("enabled-meanwhile").await;
     stored(&scratch.store, [mount("other/", "other")]).await;
     let mut unit = scratch.store.begin();
@@ -57,7 +57,7 @@ async fn a_mount_that_is_enabled_meanwhile_is_not_overlooked() {
 }
 
 #[tokio::test]
-async fn mounts_that_are_written_at_once_are_not_in_each_others_way() {
+async fn concurrent_mount_writes_do_not_conflict() {
     let scratch = TemporaryStore::new("written-at-once").await;
     let (mut one, mut two) = (scratch.store.begin(), scratch.store.begin());
     mount("one/", "other").put(&mut one).unwrap();
@@ -68,7 +68,7 @@ async fn mounts_that_are_written_at_once_are_not_in_each_others_way() {
 }
 
 #[tokio::test]
-async fn a_unit_that_depends_on_all_mounts_commits_with_any_number_of_mounts() {
+async fn commit_depending_on_all_mounts_permits_any_count() {
     let scratch = TemporaryStore::new("many-mounts").await;
     let paths: Vec<String> = (0..MANY).map(|number| format!("team-{number}/")).collect();
     for some in paths.chunks(AT_ONCE) {

@@ -17,7 +17,7 @@ async fn sorted(names: &[&str], after: &str, limit: usize) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn names_are_the_smallest_after_a_name_for_any_order_of_the_scan() {
+async fn page_holds_smallest_names_for_any_scan_order() {
     let names = ["d", "a", "c/", "b", "c/", "e"];
     assert_eq!(sorted(&names, "", usize::MAX).await.unwrap(), json!(["a", "b", "c/", "d", "e"]));
     assert_eq!(sorted(&names, "", 2).await.unwrap(), json!(["a", "b"]));
@@ -53,7 +53,7 @@ async fn of_bytes(listings: &Arc<ListingSlots>, bytes: usize) -> Result<ListingT
 }
 
 #[tokio::test]
-async fn few_long_listings_are_made_at_a_time_and_short_ones_besides() {
+async fn long_listings_are_limited_and_short_ones_pass() {
     let all = listings(Duration::from_millis(20));
     let mut held = Vec::new();
     for _ in 0..MAX_LONG_LISTINGS {
@@ -87,7 +87,7 @@ async fn a_listing_waits_for_its_slot() {
 }
 
 #[tokio::test]
-async fn a_listing_that_is_too_long_is_refused_with_how_to_ask_for_parts() {
+async fn excessive_listing_is_refused_with_paging_advice() {
     let all = listings(Duration::ZERO);
     let refused = of_bytes(&all, MAX_LISTING_BYTES + 1).await.map(drop).unwrap_err();
     assert_eq!(refused.kind, FailureKind::TooLarge);
@@ -107,7 +107,7 @@ async fn a_listing_that_is_too_long_is_refused_with_how_to_ask_for_parts() {
 }
 
 #[tokio::test]
-async fn a_part_of_sorted_names_holds_no_more_than_it_shows() {
+async fn page_of_sorted_names_stores_only_shown_names() {
     let all = listings(Duration::ZERO);
     let mut names = SortedNames::new(&all, Paging { after: String::new(), limit: 10 });
     for number in (0..100_000).rev() {

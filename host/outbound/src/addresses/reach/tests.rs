@@ -57,7 +57,7 @@ fn at(address: &str, port: u16) -> SocketAddr {
 }
 
 #[test]
-fn metadata_and_link_local_addresses_are_refused_in_every_spelling_under_any_grant() {
+fn metadata_and_link_local_addresses_are_always_refused() {
     for text in HOSTILE {
         let admitted = everything().check_address(at(text, 5432));
         assert!(matches!(admitted, Err(AddressRefusal::Forbidden(_))), "{text}: {admitted:?}");
@@ -65,7 +65,7 @@ fn metadata_and_link_local_addresses_are_refused_in_every_spelling_under_any_gra
 }
 
 #[test]
-fn private_loopback_and_special_addresses_need_a_grant_or_an_officials_own_configuration() {
+fn private_and_special_addresses_need_matching_grant() {
     for text in PRIVATE {
         let refused = within(&["9.0.0.0/8"]).check_address(at(text, 5432));
         assert!(matches!(refused, Err(AddressRefusal::Ungranted(..))), "{text}: {refused:?}");
@@ -118,13 +118,13 @@ fn the_server_never_dials_itself() {
 }
 
 #[test]
-fn an_address_of_this_machine_is_known_without_sending_anything() {
+fn local_machine_address_is_known_without_traffic() {
     assert!(is_of_this_machine(at("127.0.0.1", 9)));
     assert!(!is_of_this_machine(at("192.0.2.77", 9)));
 }
 
 #[tokio::test]
-async fn a_host_is_resolved_in_its_one_spelling_and_each_address_is_checked() {
+async fn resolved_host_is_canonical_with_each_address_checked() {
     for host in ["169.254.169.254", "0xa9fea9fe", "2852039166", "[fe80::1]", "169.254.43518"] {
         assert!(
             matches!(resolve(host, 5432, &everything()).await, Err(AddressRefusal::Forbidden(_))),

@@ -66,7 +66,7 @@ fn each_cloud_is_asked_as_its_documents_say() {
 }
 
 #[test]
-fn app_service_is_asked_where_the_environment_names_it_and_nothing_beyond_the_machine() {
+fn app_service_endpoint_from_environment_stays_on_machine() {
     let of = |endpoint: &str| {
         within(&[("IDENTITY_ENDPOINT", endpoint), ("IDENTITY_HEADER", "853b9a84")])
     };
@@ -106,7 +106,7 @@ fn app_service_is_asked_where_the_environment_names_it_and_nothing_beyond_the_ma
 }
 
 #[test]
-fn an_invalid_audience_or_cloud_is_refused_before_any_request() {
+fn invalid_audience_or_cloud_is_refused_before_request() {
     for audience in ["", "a b", "a\r\nx: y", "ü", &"a".repeat(1_025)] {
         let refused = within(&[]).question(CloudProvider::Google, audience).err().unwrap();
         assert_eq!(refused.kind, FailureKind::InvalidRequest, "{audience:?}");
@@ -115,7 +115,7 @@ fn an_invalid_audience_or_cloud_is_refused_before_any_request() {
 }
 
 #[test]
-fn a_token_ends_when_its_cloud_says_and_within_a_day() {
+fn token_expires_per_cloud_answer_within_one_day() {
     let end =
         |body: &str| CloudProvider::Azure.token_of(&answered(200, body, &[]), NOW).unwrap().expires;
     let token = r#""access_token":"eyJ0.e30.c2ln""#;
@@ -132,7 +132,7 @@ fn a_token_ends_when_its_cloud_says_and_within_a_day() {
 }
 
 #[test]
-fn an_answer_that_is_not_a_token_is_refused_and_not_quoted() {
+fn non_token_answer_is_refused_without_quoting() {
     let token = r#""access_token":"hunter2hunter2""#;
     let long = format!(r#"{{"access_token":"{}","expires_in":60}}"#, "x".repeat(40_000));
     for (cloud, body, headers) in [

@@ -18,7 +18,7 @@ fn token(answer: Result<ExpiringToken, Failure>) -> Result<String, FailureKind> 
 }
 
 #[test]
-fn a_token_is_kept_until_shortly_before_its_end() {
+fn cached_token_is_kept_until_shortly_before_expiry() {
     let (mut kept, at) = (CachedToken::default(), Instant::now());
     assert!(kept.cached_answer(NOW, at).is_none());
     assert!(kept.store_answer(given("one", NOW + 3_600_000), NOW, at).is_ok());
@@ -33,7 +33,7 @@ fn a_token_is_kept_until_shortly_before_its_end() {
 }
 
 #[test]
-fn cached_refusal_answers_waiting_calls_and_no_later_calls() {
+fn cached_refusal_answers_waiting_calls_only() {
     let (mut kept, at) = (CachedToken::default(), Instant::now());
     assert_eq!(token(kept.store_answer(slow(), NOW, at)), Err(FailureKind::TimedOut));
     assert_eq!(kept.cached_answer(NOW, at).map(token), Some(Err(FailureKind::TimedOut)));
@@ -41,7 +41,7 @@ fn cached_refusal_answers_waiting_calls_and_no_later_calls() {
 }
 
 #[test]
-fn while_the_service_fails_the_token_before_serves_to_its_end_unless_the_cloud_says_no() {
+fn service_failure_serves_previous_token_unless_cloud_refuses() {
     let (mut kept, at) = (CachedToken::default(), Instant::now());
     let end = NOW + 3_600_000;
     assert!(kept.store_answer(given("one", end), NOW, at).is_ok());
@@ -57,7 +57,7 @@ fn while_the_service_fails_the_token_before_serves_to_its_end_unless_the_cloud_s
 }
 
 #[tokio::test]
-async fn the_audience_that_was_not_used_for_longest_makes_room() {
+async fn least_recently_used_audience_is_evicted() {
     let (tokens, start) = (CloudTokens::default(), Instant::now());
     let at = |count: usize| start + Duration::from_millis(count.try_into().unwrap());
     for audience in 0..MAX_CACHED_TOKENS {

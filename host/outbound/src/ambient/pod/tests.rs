@@ -27,7 +27,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_environment_names_the_cluster_and_outside_of_one_there_is_none() {
+fn cluster_is_named_by_environment_or_absent() {
     assert!(within(&[]).pod().unwrap().is_none());
     assert!(within(&[("KUBERNETES_SERVICE_HOST", "")]).pod().unwrap().is_none());
     for (environment, cluster) in [
@@ -73,7 +73,7 @@ fn unusable_cluster_address_error_names_environment_variable() {
 }
 
 #[test]
-fn an_origin_is_the_clusters_in_scheme_host_and_port_or_it_is_refused() {
+fn origin_differing_from_cluster_is_refused() {
     let pod =
         within(&[("KUBERNETES_SERVICE_HOST", "10.96.0.1"), ("KUBERNETES_SERVICE_PORT", "443")])
             .pod()
@@ -96,7 +96,7 @@ fn an_origin_is_the_clusters_in_scheme_host_and_port_or_it_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_pod_is_read_as_it_is_now() {
+async fn pod_file_is_read_in_current_state() {
     let folder = folder("read");
     let here = AmbientSources { pod_folder: folder.clone(), ..within(&[]) };
     assert_eq!(here.pod_namespace().await, None);
@@ -110,7 +110,7 @@ async fn a_file_of_the_pod_is_read_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_a_short_text_is_refused_and_not_quoted() {
+async fn long_or_non_text_file_is_refused_unquoted() {
     let folder = folder("bad");
     let here = AmbientSources { pod_folder: folder.clone(), ..within(&[]) };
     let told = async || here.pod_token().await.unwrap_err();

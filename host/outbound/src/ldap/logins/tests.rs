@@ -52,7 +52,7 @@ fn refused() -> Result<(), LdapFailure> {
 }
 
 #[tokio::test]
-async fn of_many_logins_by_a_password_that_was_replaced_one_is_sent() {
+async fn concurrent_logins_with_replaced_password_send_one() {
     let bed = Bed::new();
     bed.ask("p0").await.unwrap();
     bed.set("p1");
@@ -67,7 +67,7 @@ async fn of_many_logins_by_a_password_that_was_replaced_one_is_sent() {
 }
 
 #[test]
-fn a_wrong_password_is_sent_three_times_in_a_minute_and_then_each_quarter_of_an_hour() {
+fn wrong_password_is_sent_thrice_then_quarter_hourly() {
     let (mut account, began, wrong) =
         (AccountRecord::new(), Instant::now(), password_digest("wrong"));
     let mut sent = Vec::new();
@@ -82,7 +82,7 @@ fn a_wrong_password_is_sent_three_times_in_a_minute_and_then_each_quarter_of_an_
 }
 
 #[tokio::test]
-async fn other_passwords_wait_after_three_refusals_and_the_one_that_was_taken_does_not() {
+async fn three_refusals_delay_all_but_accepted_password() {
     let bed = Bed::new();
     bed.ask("p0").await.unwrap();
     for wrong in ["a", "b", "c"] {
@@ -99,7 +99,7 @@ async fn other_passwords_wait_after_three_refusals_and_the_one_that_was_taken_do
 }
 
 #[tokio::test]
-async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_was_written() {
+async fn password_or_configuration_change_allows_refused_password_again() {
     let bed = Bed::new();
     bed.ask("p1").await.unwrap_err();
     bed.set("p1");
@@ -131,7 +131,7 @@ async fn a_password_is_sent_again_after_it_was_set_and_after_its_configuration_w
 
 /// A controller that has not yet received a change of the password receives the change.
 #[tokio::test]
-async fn a_refused_password_is_sent_again_after_the_accepted_password_is_refused() {
+async fn refused_password_is_retried_after_accepted_is_refused() {
     let bed = Bed::new();
     bed.ask("p1").await.unwrap_err();
     bed.ask("p0").await.unwrap();
@@ -142,7 +142,7 @@ async fn a_refused_password_is_sent_again_after_the_accepted_password_is_refused
 }
 
 #[tokio::test]
-async fn other_refusals_do_not_count_and_memory_is_bounded() {
+async fn only_password_refusals_count_and_memory_is_bounded() {
     let bed = Bed::new();
     let busy = || async { Err(failed("unreachable", "busy")) };
     for _ in 0..10 {

@@ -49,7 +49,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn messages_that_the_library_would_keep_forever_do_not_reach_it() {
+async fn messages_kept_by_library_forever_are_filtered_out() {
     let version = message(b'S', b"server_version\x0016.1\0");
     let ready = message(b'Z', b"I");
     let kept = message(b'S', b"another\0parameter\0");
@@ -60,7 +60,7 @@ async fn messages_that_the_library_would_keep_forever_do_not_reach_it() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_only_announced_takes_no_memory() {
+async fn announced_message_without_body_takes_no_memory() {
     let mut said = message(b'Z', b"I");
     said.extend_from_slice(&[b'D', 0x7f, 0xff, 0xff, 0xff, 0, 0]);
     let (_, carried) = Session::open().await.hear(&said).await;
@@ -70,7 +70,7 @@ async fn a_message_that_is_only_announced_takes_no_memory() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_ended_and_the_next_question_counts_anew() {
+async fn endless_answer_is_cut_and_next_counts_anew() {
     let row = message(b'D', &vec![0; limits::SQL_MESSAGE_BYTES - 16]);
     let most = limits::SQL_ANSWER_BYTES / row.len();
     let (_, carried) = Session::open().await.hear(&row.repeat(most)).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn statements_about_accounts_grants_and_the_schema_commit_by_themselves() {
+fn account_grant_and_schema_statements_commit_implicitly() {
     for text in [
         "CREATE USER 'a'@'%' IDENTIFIED BY 'pw'",
         "grant SELECT ON *.* TO 'a'@'%'",

@@ -56,7 +56,7 @@ async fn relay_reports_fault_of_unreachable_address() {
 }
 
 #[tokio::test]
-async fn another_process_that_finds_the_socket_reaches_nothing_through_it() {
+async fn relay_socket_is_useless_to_another_process() {
     if let Ok(name) = std::env::var(STRANGER) {
         return dial_as_stranger(&name);
     }

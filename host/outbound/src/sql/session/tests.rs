@@ -153,7 +153,7 @@ async fn transact(sessions: &VettedPool, statements: &[SqlStatement]) -> Result<
 }
 
 #[tokio::test]
-async fn a_resolver_that_lies_on_its_second_answer_reaches_nothing() {
+async fn changed_dns_answer_reaches_no_unchecked_address() {
     // The name "localhost" resolves to the decoy, but the vetted address is the other server.
     let vetted = Server::start("127.0.0.2", 0, SERVER).await;
     let decoy = Server::start("127.0.0.1", vetted.address.port(), SERVER).await;
@@ -189,7 +189,7 @@ async fn session_dials_address_and_verifies_certificate_against_name() {
 }
 
 #[tokio::test]
-async fn a_connection_with_authorities_of_its_own_trusts_no_other() {
+async fn connection_with_own_authorities_trusts_no_others() {
     let server = Server::start("127.0.0.1", 0, SERVER).await;
     for (roots, lets_in) in [(AUTHORITY, true), (OTHER_AUTHORITY, false)] {
         for mode in ["verify-ca", "verify-full"] {
@@ -231,7 +231,7 @@ async fn unreachable_server_has_same_error_in_every_mode() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_of_a_commit_has_not_said_that_nothing_was_kept() {
+async fn server_death_at_commit_proves_no_rollback() {
     let server = Server::start("127.0.0.1", 0, SERVER).await;
     let sessions = open("localhost", server.address, "verify-full").await.unwrap();
     let change = SqlStatement { text: "CREATE ROLE x".to_owned(), secret: false, may_fail: false };
@@ -270,7 +270,7 @@ impl Mounts {
 }
 
 #[tokio::test]
-async fn the_sessions_of_all_mounts_have_a_bound_and_the_mount_with_most_gives_way() {
+async fn mount_sessions_are_bounded_and_largest_mount_yields() {
     let mounts = Mounts::with_room(6).await;
     for (mount, connection) in [("modest", "a"), ("greedy", "a"), ("greedy", "b"), ("late", "a")] {
         assert!(mounts.open(mount, connection).await.is_ok(), "{mount} {connection}");

@@ -23,7 +23,7 @@ fn memory(maker: Publisher, asked: &str, ceiling: Option<&str>, granted: &str) -
 }
 
 #[test]
-fn a_mount_narrows_and_widens_up_to_its_ceiling_and_an_ask_alone_widens_officials_only() {
+fn ceiling_bounds_limits_and_asks_widen_officials_only() {
     use Publisher::{Official, Uploaded};
     let table = [
         (Official, "", None, "", 64),
@@ -57,7 +57,7 @@ fn without_lines_the_limits_are_the_defaults() {
 }
 
 #[test]
-fn every_limit_is_set_by_its_word_and_printed_as_it_was_written() {
+fn every_limit_word_sets_and_prints_its_limit() {
     for word in LimitWord::all() {
         let line = LimitLine::new(word, word.get(&MountLimits::CEILING));
         let name = line.to_string();

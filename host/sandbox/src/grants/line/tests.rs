@@ -8,7 +8,7 @@ fn grant(text: &str) -> Grant {
 }
 
 #[test]
-fn every_form_of_the_operators_guide_is_printed_as_it_is_written() {
+fn every_documented_grant_form_prints_as_written() {
     for text in [
         "http:https://login.example.com:443",
         "http:https://*.example.com:443",
@@ -42,7 +42,7 @@ fn every_form_of_the_operators_guide_is_printed_as_it_is_written() {
 }
 
 #[test]
-fn missing_parts_are_filled_in_and_spellings_become_one() {
+fn grants_fill_missing_parts_and_unify_spellings() {
     for (written, canonical) in [
         ("http:https://Login.Example.com.", "http:https://login.example.com:443"),
         ("http:http://2130706433", "http:http://127.0.0.1:80"),
@@ -62,7 +62,7 @@ fn missing_parts_are_filled_in_and_spellings_become_one() {
 }
 
 #[test]
-fn an_invalid_grant_is_refused_with_the_line_and_the_correct_form() {
+fn invalid_grant_refusal_shows_line_and_correct_form() {
     let long = format!("database:{}", "x".repeat(600));
     for (text, says) in [
         ("htps:https://a", "there is no act \"htps\"; did you mean \"http\"?"),
@@ -106,7 +106,7 @@ fn an_invalid_grant_is_refused_with_the_line_and_the_correct_form() {
 
 /// Parses random lines built from parts of real lines, so that random input reaches every parser.
 #[test]
-fn every_parsed_grant_is_parsed_again_from_its_text() {
+fn every_parsed_grant_round_trips_through_text() {
     const PARTS: [&str; 34] = [
         "http", "https", "sql", "postgres", "ldap", "ldaps", "address", "database", "limit",
         "ambient", "crypto", ":", "://", "*.", "*", "/", "[", "]", "::1", "fd00::", "10.1.2.3",

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_documents_have_every_limit_with_its_default_and_maximum() {
+fn documents_list_every_limit_with_default_and_maximum() {
     let page = include_str!("../../../../../docs/grants.md");
     for (word, name, form) in WORDS {
         let default = match word.get(&MountLimits::default()) {
@@ -20,7 +20,7 @@ fn the_documents_have_every_limit_with_its_default_and_maximum() {
 }
 
 #[test]
-fn an_invalid_limit_is_refused_with_its_value_and_the_correct_form() {
+fn invalid_limit_refusal_shows_value_and_correct_form() {
     for (text, says) in [
         ("memory", "limit:memory=64MiB"),
         ("memry=1MiB", "did you mean \"memory\"?"),

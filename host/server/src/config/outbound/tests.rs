@@ -21,7 +21,7 @@ fn load(block: &str, variables: &[(&str, &str)]) -> Result<String, String> {
 }
 
 #[test]
-fn settings_missing_in_the_file_are_taken_from_the_environment() {
+fn settings_missing_in_file_come_from_environment() {
     let both =
         [("HTTPS_PROXY", "http://user:hunter2@big:1"), ("NO_PROXY", "a.example, .b.example")];
     let small = [("https_proxy", "small:2"), ("no_proxy", "::1,10.0.0.0/8")];

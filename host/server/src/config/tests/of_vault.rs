@@ -42,7 +42,7 @@ fn settings(notices: &[ConfigNotice]) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn settings_that_change_nothing_here_are_named_and_refuse_no_start() {
+fn ineffective_settings_are_named_and_refuse_no_start() {
     let config = read(TYPICAL);
     assert_eq!(
         settings(&config.notices),
@@ -89,7 +89,7 @@ fn refusal(text: &str) -> ConfigRefusal {
 }
 
 #[test]
-fn all_errors_of_a_file_are_named_at_once_in_the_order_of_its_lines() {
+fn all_file_errors_are_named_in_line_order() {
     let refusal = refusal(UNSAFE);
     let says = [
         (3, "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }"),
@@ -119,7 +119,7 @@ fn a_single_error_is_one_line() {
 }
 
 #[test]
-fn a_file_of_errors_is_answered_with_a_bounded_message() {
+fn many_file_errors_give_bounded_message() {
     let many: String = (0..5_000).map(|number| format!("word_{number} = 1\n")).collect();
     let refusal = refusal(&format!("{STORAGE}{many}"));
     let message = refusal.message(Path::new("f"));
@@ -130,7 +130,7 @@ fn a_file_of_errors_is_answered_with_a_bounded_message() {
 
 /// Words in both tables would be dead text, and each sentence has to say what to do.
 #[test]
-fn each_foreign_word_is_known_once_and_has_its_sentence() {
+fn each_foreign_word_is_known_once_with_advice() {
     let mut seen = BTreeSet::new();
     for word in WORDS.foreign.iter().map(ForeignWord::word) {
         assert!(seen.insert(word), "{word} is there twice");
@@ -149,7 +149,7 @@ fn each_foreign_word_is_known_once_and_has_its_sentence() {
 }
 
 #[test]
-fn flags_and_numbers_are_read_with_and_without_quotes() {
+fn quoted_and_unquoted_flags_and_numbers_are_read() {
     for (word, expected) in [
         ("true", ListenerTransport::Plain),
         ("\"true\"", ListenerTransport::Plain),
@@ -208,7 +208,7 @@ fn json_has_the_settings_of_hcl() {
 }
 
 #[test]
-fn a_wrong_file_in_json_is_refused_by_line() {
+fn wrong_json_file_is_refused_by_line() {
     let storage = "{\n\"storage\": {\"sqlite\": {\"path\": \"/data\"}}";
     for (text, line, says) in [
         ("\"ui\": }", 3, "column 7"),
@@ -233,7 +233,7 @@ fn a_wrong_file_in_json_is_refused_by_line() {
 }
 
 #[test]
-fn settings_of_vault_in_a_listener_or_a_device_are_refused_or_reported() {
+fn listener_and_device_vault_settings_never_pass_silently() {
     let listener = |line: &str| format!("listener \"tcp\" {{\n  {line}\n}}");
     let device = |line: &str| format!("audit \"file\" \"a\" {{\n  path = \"/a\"\n  {line}\n}}");
     let cases = [

@@ -64,7 +64,7 @@ async fn over_http1(
 }
 
 #[tokio::test]
-async fn every_method_is_answered_alike_over_both_versions_of_http() {
+async fn every_method_answers_alike_over_both_http_versions() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
@@ -82,7 +82,7 @@ async fn every_method_is_answered_alike_over_both_versions_of_http() {
 }
 
 #[tokio::test]
-async fn head_over_http_2_is_answered_with_the_headers_of_get_and_no_body() {
+async fn http2_head_has_headers_of_get_without_body() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
@@ -100,7 +100,7 @@ async fn head_over_http_2_is_answered_with_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn connect_is_refused_over_http_2_and_the_connection_goes_on() {
+async fn http2_connect_is_refused_and_connection_continues() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;

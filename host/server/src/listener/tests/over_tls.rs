@@ -75,7 +75,7 @@ fn request2(path: &str) -> hyper::Request<Empty<Bytes>> {
 }
 
 #[tokio::test]
-async fn a_request_is_answered_over_tls_in_both_versions_of_http() {
+async fn tls_request_is_answered_over_both_http_versions() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let mut stream = connect(running.address, client(&authority, "http/1.1")).await.unwrap();
@@ -116,7 +116,7 @@ async fn stop_finishes_http2_requests_in_flight() {
 }
 
 #[tokio::test]
-async fn http_on_a_tls_port_is_refused_with_the_reason() {
+async fn http_on_tls_port_is_refused_with_reason() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let answer = exchange(running.address, &get("/v1/a")).await;
@@ -138,7 +138,7 @@ async fn configured_tls_versions_are_served() {
 }
 
 #[tokio::test]
-async fn a_client_without_the_certificate_that_is_required_is_served_nothing() {
+async fn client_without_required_certificate_is_served_nothing() {
     let (authority, of_clients) = (TestAuthority::new(), TestAuthority::new());
     let settings = ServerTlsSettings {
         clients: ClientCertificates::Required(of_clients.ca_file()),
@@ -167,7 +167,7 @@ async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> b
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_not_done_in_time_is_given_up() {
+async fn handshake_past_time_limit_is_given_up() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let begun = Instant::now();
@@ -182,7 +182,7 @@ async fn a_handshake_that_is_not_done_in_time_is_given_up() {
 }
 
 #[tokio::test]
-async fn half_open_handshakes_take_the_slots_of_their_own_household_alone_and_go_first() {
+async fn half_open_handshakes_fill_own_slots_and_yield() {
     let authority = TestAuthority::new();
     let log = Arc::new(Quiet) as Arc<dyn Log>;
     let tls = tls::load(authority.serve(&authority.sign(7)), &log);
@@ -245,7 +245,7 @@ fn get2(path: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn streams_that_are_opened_and_taken_back_at_once_end_the_connection() {
+async fn streams_reset_at_once_end_connection() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let stream = by_hand(running.address, &authority, &[]).await;
@@ -284,7 +284,7 @@ async fn a_head_without_end_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn more_headers_than_any_client_sends_are_431_over_http_2() {
+async fn excess_headers_over_http2_are_431() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
@@ -301,7 +301,7 @@ async fn more_headers_than_any_client_sends_are_431_over_http_2() {
 }
 
 #[tokio::test]
-async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection() {
+async fn caller_without_token_has_few_untaken_answers() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let stream = connect(running.address, client(&authority, "h2")).await.unwrap();
@@ -326,7 +326,7 @@ async fn a_caller_without_a_token_leaves_few_answers_untaken_on_one_connection()
 }
 
 #[tokio::test]
-async fn a_client_that_reads_no_answers_loses_its_oldest_connection_in_both_protocols() {
+async fn unread_answers_cost_oldest_connection_in_both_protocols() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let mut connections = Vec::new();
@@ -354,7 +354,7 @@ async fn a_client_that_reads_no_answers_loses_its_oldest_connection_in_both_prot
 }
 
 #[tokio::test]
-async fn an_answer_over_http_2_that_is_not_taken_ends_its_connection() {
+async fn untaken_http2_answer_ends_connection() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     // SETTINGS_INITIAL_WINDOW_SIZE is 0: the server may send no byte of a body.

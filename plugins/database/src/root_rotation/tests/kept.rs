@@ -33,7 +33,7 @@ fn write_finds_kept(bed: &TestBed<Database>, fields: &Value) {
 }
 
 #[test]
-fn the_first_password_does_not_replace_the_one_of_a_rotation() {
+fn first_password_does_not_replace_rotated_password() {
     for is_verified in [true, false] {
         let bed = rotated();
         bed.write("config/orders", &json!({"verify_connection": is_verified})).unwrap();
@@ -49,7 +49,7 @@ fn the_first_password_does_not_replace_the_one_of_a_rotation() {
 }
 
 #[test]
-fn a_password_of_a_rotation_is_replaced_by_force() {
+fn rotated_password_is_replaced_by_force() {
     let bed = rotated();
     let forced = json!({"password": "soon", "verify_connection": false, "force": true});
     assert!(bed.write("config/orders", &forced).unwrap().warnings.is_empty());
@@ -58,7 +58,7 @@ fn a_password_of_a_rotation_is_replaced_by_force() {
 }
 
 #[test]
-fn a_password_that_logs_in_replaces_the_one_of_a_rotation() {
+fn working_password_replaces_rotated_password() {
     let bed = rotated();
     account_with(&bed, "orders", ("root", "of-the-operator"));
     let written = bed.write("config/orders", &json!({"password": "of-the-operator"})).unwrap();
@@ -68,7 +68,7 @@ fn a_password_that_logs_in_replaces_the_one_of_a_rotation() {
 }
 
 #[test]
-fn a_password_without_proof_keeps_the_one_of_a_rotation_for_a_trial() {
+fn unproven_password_keeps_rotated_password_for_trial() {
     let bed = rotated();
     let written = write_unproven(&bed, "hunter2-of-root");
     assert!(written.warnings[0].contains("could not be proven"), "{:?}", written.warnings);
@@ -100,7 +100,7 @@ fn two_refused_passwords_wait_for_a_later_write() {
 }
 
 #[test]
-fn a_password_of_a_rotation_waits_for_its_servers() {
+fn rotated_password_waits_for_its_servers() {
     let bed = rotated();
     let written = bed.write("config/orders", &elsewhere("root-of-other")).unwrap();
     assert!(written.warnings[0].contains("user \"root\" is kept"), "{:?}", written.warnings);
@@ -110,7 +110,7 @@ fn a_password_of_a_rotation_waits_for_its_servers() {
 }
 
 #[test]
-fn a_kept_password_reaches_no_server_with_another_proof() {
+fn kept_password_reaches_no_server_with_other_proof() {
     let bed = rotated();
     let url = json!({"connection_url": orders()["connection_url"].clone()});
     let trusting = with(elsewhere("x"), url);
@@ -139,7 +139,7 @@ fn unverifiable_passwords_stay_kept() {
 }
 
 #[test]
-fn a_server_that_asks_for_no_password_proves_none() {
+fn server_without_password_request_proves_no_password() {
     let bed = rotated();
     bed.host.tell_of_logins("root", Some(true));
     let first = json!({"password": "hunter2-of-root"});

@@ -69,7 +69,7 @@ fn assert_retired(bed: &Bed) {
 }
 
 #[test]
-fn a_renamed_or_moved_account_gets_its_new_password_at_its_new_place() {
+fn relocated_account_gets_new_password_at_new_place() {
     for flavour in BOTH {
         for moved in [&dn("renamed"), "CN=svc1,OU=in,OU=people,DC=corp,DC=example", ELSEWHERE] {
             let (bed, lent) = lent(flavour);
@@ -86,7 +86,7 @@ fn a_renamed_or_moved_account_gets_its_new_password_at_its_new_place() {
 }
 
 #[test]
-fn an_account_that_moved_out_of_the_searched_entries_stays_lent() {
+fn account_moved_outside_searched_entries_stays_lent() {
     let bed = configured(Flavour::OpenLdap);
     let (bed, lent) = lend(bed);
     bed.host.directory().rename(&dn("svc1"), ELSEWHERE);
@@ -99,7 +99,7 @@ fn an_account_that_moved_out_of_the_searched_entries_stays_lent() {
 }
 
 #[test]
-fn a_naming_context_that_binddn_cannot_see_ends_no_loan() {
+fn naming_context_invisible_to_binddn_ends_no_loan() {
     let (bed, lent) = lent(Flavour::OpenLdap);
     bed.host.directory().remove("DC=corp,DC=example");
     bed.host.directory().remove(&dn("svc1"));
@@ -119,7 +119,7 @@ fn a_deleted_account_ends_its_loan() {
 }
 
 #[test]
-fn an_account_made_again_by_others_is_never_touched() {
+fn account_recreated_by_others_is_never_touched() {
     for flavour in BOTH {
         let (bed, lent) = lent(flavour);
         let (attribute, id) = id_of_others(flavour);
@@ -163,7 +163,7 @@ fn an_account_that_another_search_finds_stays_lent() {
 }
 
 #[test]
-fn an_account_with_an_id_that_binddn_cannot_read_any_more_stays_lent() {
+fn account_with_no_longer_readable_id_stays_lent() {
     for flavour in BOTH {
         let (bed, lent) = lent(flavour);
         hide_id(&bed, flavour, "svc1");
@@ -174,7 +174,7 @@ fn an_account_with_an_id_that_binddn_cannot_read_any_more_stays_lent() {
 }
 
 #[test]
-fn an_account_without_an_id_is_not_taken_for_deleted() {
+fn account_without_id_is_not_taken_for_deleted() {
     for flavour in BOTH {
         let bed = configured(flavour);
         tell_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
@@ -190,7 +190,7 @@ fn an_account_without_an_id_is_not_taken_for_deleted() {
 }
 
 #[test]
-fn an_id_that_became_readable_is_recorded_and_followed() {
+fn newly_readable_id_is_recorded_and_followed() {
     for flavour in BOTH {
         let bed = configured(flavour);
         tell_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
@@ -217,7 +217,7 @@ fn an_id_that_became_readable_is_recorded_and_followed() {
 }
 
 #[test]
-fn the_status_shows_the_last_error_until_the_loan_ends() {
+fn status_shows_last_error_until_loan_end() {
     let (bed, lent) = lent(Flavour::ActiveDirectory);
     bed.host.directory().take_down("ldaps://dc1.corp.example");
     assert_eq!(revoke(&bed, &lent).unwrap_err().kind, FailureKind::Unreachable);
@@ -239,7 +239,7 @@ fn the_status_shows_the_last_error_until_the_loan_ends() {
 }
 
 #[test]
-fn an_interrupted_check_in_of_an_account_that_moved_away_stays_open() {
+fn interrupted_check_in_of_moved_account_stays_open() {
     let bed = configured(Flavour::OpenLdap);
     let (bed, lent) = lend(bed);
     bed.host.die_after("checkpoint");
@@ -255,7 +255,7 @@ fn an_interrupted_check_in_of_an_account_that_moved_away_stays_open() {
 }
 
 #[test]
-fn an_interrupted_check_in_tries_no_password_at_an_account_of_others() {
+fn interrupted_check_in_attempts_no_foreign_account_login() {
     for flavour in BOTH {
         let (bed, lent) = lent(flavour);
         bed.host.die_after("checkpoint");

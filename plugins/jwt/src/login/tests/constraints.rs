@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_token_with_an_audience_needs_a_role_that_binds_audiences() {
+fn token_with_audience_requires_role_with_audiences() {
     let unbound = json!({"bound_audiences": null, "bound_subject": "web"});
     let bound = json!({"bound_audiences": ["bulkhead", "other"]});
     let (found, other) = (Some("no audiences bound to the role"), Some("for another audience"));
@@ -37,7 +37,7 @@ fn a_token_with_an_audience_needs_a_role_that_binds_audiences() {
 }
 
 #[test]
-fn a_star_is_not_an_audience_subject_or_issuer() {
+fn star_is_no_audience_subject_or_issuer() {
     let stage = Stage::new(&json!({"bound_audiences": "*", "bound_claims_type": "glob"}));
     assert!(stage.refusal(&json!({})).contains("another audience"));
     stage.role(&json!({"bound_subject": "w*"}));
@@ -64,7 +64,7 @@ fn issuer_and_subject_are_compared_exactly() {
 }
 
 #[test]
-fn the_issuer_of_a_discovery_document_is_bound_unless_another_one_is() {
+fn discovery_issuer_is_bound_unless_another_is_configured() {
     let stage = Stage::discovering(&json!({}));
     assert!(stage.login(&json!({})).is_ok());
     assert!(stage.refusal(&json!({"iss": "https://other.example"})).contains("another issuer"));
@@ -91,7 +91,7 @@ fn every_bound_claim_must_be_met() {
 }
 
 #[test]
-fn a_claim_that_a_login_cannot_show_is_refused() {
+fn mapped_claim_that_cannot_be_shown_is_refused() {
     let stage = Stage::new(&json!({"claim_mappings": {"c": "shown"}}));
     for odd in [json!(["a"]), json!({"a": "b"}), json!(1.5)] {
         let why = stage.refusal(&json!({"c": odd}));

@@ -22,7 +22,7 @@ fn usual() -> String {
 }
 
 #[test]
-fn the_sender_chooses_no_algorithm_without_a_public_key() {
+fn sender_chooses_no_algorithm_without_public_key() {
     let stage = Stage::new(&json!({}));
     for algorithm in ["none", "None", "NONE", "", "HS256", "HS384", "HS512", "es256", "ES256K"] {
         let jwt = by_hand(&json!({"alg": algorithm}).to_string(), &usual(), &stage.key);
@@ -37,7 +37,7 @@ fn the_sender_chooses_no_algorithm_without_a_public_key() {
 }
 
 #[test]
-fn a_public_key_is_not_a_secret_of_an_hmac() {
+fn public_key_is_no_hmac_secret() {
     let stage = Stage::new(&json!({}));
     let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(usual()));
@@ -51,7 +51,7 @@ fn a_public_key_is_not_a_secret_of_an_hmac() {
 }
 
 #[test]
-fn an_algorithm_is_used_with_keys_of_its_own_kind_and_curve_alone() {
+fn algorithm_requires_key_of_its_kind_and_curve() {
     for (kind, bits, good) in
         [("ec", 256, "ES256"), ("ec", 384, "ES384"), ("ec", 521, "ES512"), ("ed25519", 0, "EdDSA")]
     {
@@ -79,7 +79,7 @@ fn a_configuration_narrows_the_algorithms() {
 }
 
 #[test]
-fn a_key_that_the_token_brings_along_is_not_used() {
+fn key_inside_token_is_not_used() {
     let (stage, own) = (Stage::new(&json!({})), key("ec", 256));
     let jwk: Value = serde_json::from_str(&own.public_key.jwk).unwrap();
     let header = json!({"alg": "ES256", "jwk": jwk, "jku": "https://evil.example/keys",
@@ -93,7 +93,7 @@ fn a_key_that_the_token_brings_along_is_not_used() {
 }
 
 #[test]
-fn a_changed_claim_a_foreign_key_and_a_cut_signature_prove_nothing() {
+fn changed_claims_foreign_keys_and_cut_signatures_fail() {
     let stage = Stage::new(&json!({}));
     let jwt = stage.token(&json!({}));
     let (signed_part, signature) = jwt.rsplit_once('.').unwrap();
@@ -129,7 +129,7 @@ fn a_claim_that_is_given_twice_is_refused() {
 }
 
 #[test]
-fn a_long_token_is_refused_before_it_is_read() {
+fn long_token_is_refused_before_reading() {
     let stage = Stage::discovering(&json!({}));
     let why = message(stage.login_with(&"A".repeat((16 << 10) + 1)));
     assert!(why.contains("more than 16 KiB"), "{why}");
@@ -140,7 +140,7 @@ fn a_long_token_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn a_forged_token_learns_nothing_of_the_role_and_no_refusal_shows_a_claim() {
+fn refusals_reveal_neither_role_to_forgers_nor_claims() {
     let stage = Stage::new(&json!({"bound_subject": "web", "bound_claims": {"c": "canary-bound"}}));
     let foreign = key("ec", 256);
     for over in [json!({}), json!({"sub": "x"}), json!({"aud": null}), json!({"c": "canary"})] {

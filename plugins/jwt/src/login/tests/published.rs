@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn keys_are_fetched_once_and_a_bad_token_costs_its_issuer_no_request() {
+fn keys_are_fetched_once_never_for_bad_tokens() {
     let stage = Stage::discovering(&json!({}));
     for bad in [json!({"exp": NOW - 900}), json!({"iss": "https://other.example"})] {
         assert!(stage.login(&bad).is_err());
@@ -16,7 +16,7 @@ fn keys_are_fetched_once_and_a_bad_token_costs_its_issuer_no_request() {
 }
 
 #[test]
-fn an_unknown_key_id_costs_one_request_a_minute_and_a_new_key_is_learnt() {
+fn minutely_request_for_unknown_id_learns_new_key() {
     let stage = Stage::discovering(&json!({}));
     assert!(stage.login(&json!({})).is_ok());
     stage.bed.host.requests();
@@ -37,7 +37,7 @@ fn an_unknown_key_id_costs_one_request_a_minute_and_a_new_key_is_learnt() {
 }
 
 #[test]
-fn a_token_without_a_key_id_is_proven_by_the_only_key_of_a_set() {
+fn token_without_key_id_needs_sole_key() {
     let stage = Stage::discovering(&json!({}));
     let jwt = signed("ES256", None, &json!({}), &stage.key);
     assert!(stage.login_with(&jwt).is_ok());
@@ -52,7 +52,7 @@ fn a_token_without_a_key_id_is_proven_by_the_only_key_of_a_set() {
 }
 
 #[test]
-fn a_withdrawn_key_proves_nothing_once_the_configuration_is_written_again() {
+fn withdrawn_key_proves_nothing_after_configuration_write() {
     let stage = Stage::empty();
     stage.publish(&[("k1", &stage.key)]);
     stage.publish(&[("k1", &stage.key)]);
@@ -65,7 +65,7 @@ fn a_withdrawn_key_proves_nothing_once_the_configuration_is_written_again() {
 }
 
 #[test]
-fn a_key_for_another_algorithm_or_purpose_proves_nothing() {
+fn key_for_other_algorithm_or_purpose_proves_nothing() {
     for change in [json!({"alg": "ES384"}), json!({"use": "enc"})] {
         let stage = Stage::empty();
         let mut set = crate::fixture::key_set(&[("k1", &stage.key), ("k2", &key("ec", 256))]);
@@ -80,7 +80,7 @@ fn a_key_for_another_algorithm_or_purpose_proves_nothing() {
 }
 
 #[test]
-fn several_sets_are_asked_and_one_that_is_down_stops_no_other() {
+fn several_key_sets_are_asked_despite_one_outage() {
     let stage = Stage::empty();
     let other = key("ec", 256);
     let urls = ["https://a.example/keys", "https://b.example/keys"];
@@ -97,7 +97,7 @@ fn several_sets_are_asked_and_one_that_is_down_stops_no_other() {
 }
 
 #[test]
-fn an_issuer_that_is_down_is_said_to_be_so() {
+fn issuer_outage_is_reported_as_unreachable() {
     let stage = Stage::discovering(&json!({}));
     let down = Failure::new(FailureKind::Unreachable, "connection refused");
     for _ in 0..9 {
@@ -109,7 +109,7 @@ fn an_issuer_that_is_down_is_said_to_be_so() {
 }
 
 #[test]
-fn a_discovery_document_that_changes_its_issuer_proves_nothing() {
+fn discovery_document_with_changed_issuer_proves_nothing() {
     let stage = Stage::discovering(&json!({}));
     let other = json!({"issuer": "https://evil.example", "jwks_uri": format!("{ISSUER}/keys")});
     stage.bed.host.answer(DISCOVERY, answer(200, &other));

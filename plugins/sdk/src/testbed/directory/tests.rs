@@ -43,7 +43,7 @@ fn logins_take_the_names_that_the_server_takes() {
 }
 
 #[test]
-fn a_wrong_login_is_counted_and_an_empty_password_never_sent() {
+fn wrong_login_is_counted_and_empty_password_unsent() {
     let (directory, target, _) = directory(Flavour::OpenLdap);
     let wrong = directory.bind(&target.log_in_as(BOB, "guess")).unwrap_err();
     assert_eq!((wrong.code, wrong.result_code), (LdapFaultCode::Refused, Some(49)));
@@ -55,7 +55,7 @@ fn a_wrong_login_is_counted_and_an_empty_password_never_sent() {
 }
 
 #[test]
-fn active_directory_sets_a_quoted_unicode_password_and_its_time() {
+fn active_directory_stores_quoted_unicode_password_with_time() {
     let (directory, target, script) = directory(Flavour::ActiveDirectory);
     script.advance(5);
     let set = |value: Vec<u8>| {
@@ -78,7 +78,7 @@ fn active_directory_sets_a_quoted_unicode_password_and_its_time() {
 }
 
 #[test]
-fn an_entry_changes_its_own_password_by_its_old_one() {
+fn entry_changes_own_password_with_old_password() {
     let (directory, target, _) = directory(Flavour::ActiveDirectory);
     let bob = target.log_in_as(BOB, "first password");
     let add = AttributeChange::Add("unicodePwd".to_owned(), vec![unicode("next password")]);
@@ -110,7 +110,7 @@ fn openldap_sets_a_password_in_two_ways() {
 }
 
 #[test]
-fn search_applies_scope_and_filter_and_returns_requested_attributes() {
+fn search_applies_scope_filter_and_requested_attributes() {
     let (directory, target, _) = directory(Flavour::ActiveDirectory);
     let names = |search: Search| -> Vec<String> {
         let found = directory.search(&target, &search).unwrap();
@@ -134,7 +134,7 @@ fn search_applies_scope_and_filter_and_returns_requested_attributes() {
 }
 
 #[test]
-fn renamed_entries_keep_their_password_and_servers_go_down_one_by_one() {
+fn renamed_entry_keeps_password_and_servers_fail_individually() {
     let (directory, target, _) = directory(Flavour::OpenLdap);
     let moved = "CN=bob,OU=leavers,DC=corp,DC=example";
     directory.rename(BOB, moved);
@@ -149,7 +149,7 @@ fn renamed_entries_keep_their_password_and_servers_go_down_one_by_one() {
 }
 
 #[test]
-fn a_step_is_refused_loses_its_answer_or_is_the_last() {
+fn directory_step_can_be_refused_unanswered_or_last() {
     let (directory, target, script) = directory(Flavour::OpenLdap);
     let change = |new: &str| directory.change_password(&target, BOB, None, new);
     let busy = LdapFault {

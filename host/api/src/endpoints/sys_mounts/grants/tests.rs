@@ -30,7 +30,7 @@ fn list(before: Option<&[&str]>, values: Value) -> Option<Vec<String>> {
 }
 
 #[test]
-fn an_update_without_a_setting_keeps_the_present_value() {
+fn update_without_setting_keeps_present_value() {
     for nothing in [json!({}), json!({"add_grants": [], "remove_grants": []})] {
         assert_eq!(list(None, nothing.clone()), None);
         assert_eq!(list(Some(&["database:x"]), nothing).unwrap(), ["database:x"]);
@@ -55,7 +55,7 @@ fn added_grants_extend_implicit_grants_in_canonical_spelling() {
 }
 
 #[test]
-fn an_own_list_is_taken_back_by_one_word() {
+fn grants_value_default_removes_own_list() {
     assert_eq!(list(Some(&["database:x"]), json!({"grants": ["default"]})), None);
     assert_eq!(list(None, json!({"grants": ["database:*"]})), None, "the list as it is shown");
     assert_eq!(list(Some(&[]), json!({"grants": ["database:*"]})).unwrap(), ["database:*"]);
@@ -73,14 +73,14 @@ fn an_own_list_is_taken_back_by_one_word() {
 }
 
 #[test]
-fn a_limit_takes_the_place_of_the_one_before() {
+fn added_limit_replaces_previous_limit() {
     let before: &[&str] = &["limit:memory=64MiB", "limit:log=1KiB"];
     let after = list(Some(before), json!({"add_grants": ["limit:memory=128MiB"]}));
     assert_eq!(after.unwrap(), ["limit:log=1KiB", "limit:memory=128MiB"]);
 }
 
 #[test]
-fn a_setting_that_would_not_be_stored_is_refused() {
+fn unstorable_grant_setting_is_refused() {
     for (values, says) in [
         (json!({"grants": ["htp:https://a"]}), "grants: \"htp:https://a\" is not a grant"),
         (json!({"add_grants": ["database:x", ""]}), "add_grants: \"\" is not a grant"),
@@ -97,7 +97,7 @@ fn a_setting_that_would_not_be_stored_is_refused() {
 }
 
 #[test]
-fn a_grant_above_the_catalogs_ceiling_is_refused_with_both_and_one_that_was_there_before_is_kept() {
+fn grant_above_ceiling_is_refused_unless_already_present() {
     let ceiling =
         ["database:x", "limit:memory=96MiB"].map(|line| line.parse::<GrantPattern>().unwrap());
     for (line, allows) in [

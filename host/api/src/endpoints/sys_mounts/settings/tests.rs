@@ -116,7 +116,7 @@ fn an_empty_text_changes_nothing_and_system_resets() {
 }
 
 #[test]
-fn settings_without_effect_are_stored_with_a_warning_and_empty_values_without() {
+fn nonempty_settings_without_effect_are_stored_with_warning() {
     let (settings, warnings) = changed(
         &ENGINE,
         json!({
@@ -141,7 +141,7 @@ fn settings_without_effect_are_stored_with_a_warning_and_empty_values_without() 
 }
 
 #[test]
-fn a_setting_that_would_widen_access_if_ignored_is_refused() {
+fn ignorable_setting_that_would_widen_access_is_refused() {
     for name in ["Authorization", "X-Vault-Token", "cookie", "x-nomad-token"] {
         let why = refused(&ENGINE, json!({ "passthrough_request_headers": ["X-Ok", name] }));
         assert!(why.contains(name), "{why}");
@@ -153,7 +153,7 @@ fn a_setting_that_would_widen_access_if_ignored_is_refused() {
 }
 
 #[test]
-fn a_mount_runs_the_version_there_is_and_its_own_plugin() {
+fn mount_accepts_only_available_version_and_own_plugin() {
     for version in ["1.2.3", "v1.2.3", ""] {
         assert!(
             changed(&ENGINE, json!({ "plugin_version": version, "plugin_name": "database" }))

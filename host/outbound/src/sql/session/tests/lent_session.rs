@@ -157,7 +157,7 @@ fn statements(texts: &[&str]) -> Vec<SqlStatement> {
 }
 
 #[tokio::test]
-async fn the_first_statement_comes_with_begin_unless_it_may_fail() {
+async fn first_statement_includes_begin_unless_failure_is_allowed() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a", "GRANT b TO a"])).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN; CREATE ROLE a", "GRANT b TO a", "COMMIT"]);
@@ -172,7 +172,7 @@ async fn the_first_statement_comes_with_begin_unless_it_may_fail() {
 }
 
 #[tokio::test]
-async fn a_refused_transaction_is_rolled_back_and_its_session_used_again() {
+async fn refused_transaction_is_rolled_back_and_session_reused() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     let used = journal.sessions();
@@ -191,7 +191,7 @@ async fn a_refused_transaction_is_rolled_back_and_its_session_used_again() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_ended_gives_way_and_the_statement_runs_once() {
+async fn statement_on_ended_session_runs_once_on_another() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     until_idle(&sessions).await;
@@ -202,7 +202,7 @@ async fn a_session_that_was_ended_gives_way_and_the_statement_runs_once() {
 }
 
 #[tokio::test]
-async fn a_statement_that_ends_its_session_is_tried_once_more_and_not_without_end() {
+async fn statement_ending_its_session_is_retried_once() {
     let (journal, sessions) = Journal::start().await;
     let (one, other) = (statements(&["CREATE ROLE a"]), statements(&["CREATE ROLE b"]));
     let (one, other) = tokio::join!(transact(&sessions, &one), transact(&sessions, &other));
@@ -215,7 +215,7 @@ async fn a_statement_that_ends_its_session_is_tried_once_more_and_not_without_en
 }
 
 #[tokio::test]
-async fn the_session_of_a_call_that_is_cut_goes_back_to_no_pool() {
+async fn session_of_cut_call_returns_to_no_pool() {
     let (journal, sessions) = Journal::start().await;
     for texts in [&["hangs"][..], &["CREATE ROLE a", "hangs"]] {
         let statements = statements(texts);
@@ -233,7 +233,7 @@ async fn the_session_of_a_call_that_is_cut_goes_back_to_no_pool() {
 }
 
 #[tokio::test]
-async fn a_session_that_statements_may_have_changed_is_reset_with_the_end_of_their_transaction() {
+async fn changed_session_is_reset_with_transaction_end() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     let used = journal.sessions();
@@ -256,7 +256,7 @@ async fn a_session_that_statements_may_have_changed_is_reset_with_the_end_of_the
 }
 
 #[tokio::test]
-async fn session_without_reset_is_closed_and_keeps_its_result() {
+async fn session_without_reset_closes_and_keeps_result() {
     let (journal, sessions) = Journal::start().await;
     transact(&sessions, &statements(&["CREATE ROLE a"])).await.unwrap();
     journal.refuses_reset.store(true, Ordering::Relaxed);
@@ -271,7 +271,7 @@ async fn session_without_reset_is_closed_and_keeps_its_result() {
 }
 
 #[tokio::test]
-async fn a_statement_outside_of_a_transaction_leaves_a_session_as_it_was() {
+async fn session_is_reset_after_statement_outside_transaction() {
     let (journal, sessions) = Journal::start().await;
     let vacuum = &statements(&["VACUUM t"])[0];
     lend(&sessions).await.execute(vacuum).await.unwrap();
@@ -288,7 +288,7 @@ async fn a_statement_outside_of_a_transaction_leaves_a_session_as_it_was() {
 }
 
 #[tokio::test]
-async fn work_in_flight_ends_on_the_session_it_has_although_its_pool_is_closed() {
+async fn work_on_closed_pool_finishes_on_lent_session() {
     let (journal, sessions) = Journal::start().await;
     journal.conflicts.store(2, Ordering::Relaxed);
     let lent = lend(&sessions).await;

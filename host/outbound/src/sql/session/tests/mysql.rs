@@ -87,7 +87,7 @@ async fn open_mysql(address: SocketAddr, mode: &str) -> Result<VettedPool, SqlFa
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_the_password_within_tls_gets_it_and_lets_us_in() {
+async fn mysql_password_request_within_tls_is_answered() {
     for asks_for_the_password in [false, true] {
         let address = server(SERVER, Manners { asks_for_the_password, says: OK }).await;
         ping(&open_mysql(address, "verify-full").await.unwrap()).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_server_that_asks_for_the_password_within_tls_gets_it_and_lets_us_in()
 }
 
 #[tokio::test]
-async fn a_server_that_announces_more_columns_than_there_is_memory_is_left() {
+async fn server_announcing_excessive_columns_is_left() {
     for says in [
         b"\xfe\xff\xff\xff\xff\xff\xff\xff\x0f".as_slice(),
         b"\xfd\xff\xff\xff",
