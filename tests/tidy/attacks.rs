@@ -1,12 +1,9 @@
 //! The table of attacks: each row names the test that fails if the attack succeeds again.
 
 use crate::sources::{all, assert_none};
+use crate::tables::{cells, quoted};
 
 const PAGE: &str = "docs/attacks.md";
-
-fn quoted(cell: &str) -> Vec<&str> {
-    cell.split('`').skip(1).step_by(2).collect()
-}
 
 #[test]
 fn every_attack_names_an_existing_test() {
@@ -16,7 +13,7 @@ fn every_attack_names_an_existing_test() {
     let rows: Vec<Vec<&str>> = page
         .lines()
         .filter(|line| line.starts_with("| ") && line.contains('`'))
-        .map(|line| line.trim_matches('|').split(" | ").collect())
+        .map(cells)
         .collect();
     assert!(rows.len() > 20, "only {} rows were found", rows.len());
     let mut found = Vec::new();

@@ -6,6 +6,7 @@ mod internal;
 mod quantity;
 
 use crate::sources::{Source, all, assert_none};
+use crate::tables::quoted;
 use constants::{Constant, constants};
 use internal::INTERNAL;
 use quantity::Quantity;
@@ -29,8 +30,8 @@ impl<'a> Row<'a> {
         let [_, value, _, _, source] = cells[..] else {
             return Err(format!("a row of {} cells instead of {CELLS}: {line}", cells.len()));
         };
-        let quoted = source.split('`').skip(1).step_by(2);
-        let sources: Option<Vec<_>> = quoted.map(|source| source.split_once(": ")).collect();
+        let sources: Option<Vec<_>> =
+            quoted(source).into_iter().map(|source| source.split_once(": ")).collect();
         match sources {
             Some(sources) if !sources.is_empty() => Ok(Self { value, sources }),
             _ => Err(format!("a row without a source such as `path: CONSTANT`: {line}")),

@@ -2,6 +2,7 @@
 //! `plugins/README.md` name every member of the workspace, and nothing else.
 
 use crate::sources::assert_none;
+use crate::tables::{quoted, rows_below};
 use bulkhead_tests::paths::repository;
 use std::collections::BTreeSet;
 
@@ -38,10 +39,8 @@ fn members(manifest: &str, folder: &str) -> BTreeSet<String> {
 
 /// Returns the names in the first cells of the table below `heading`.
 fn rows(document: &str, heading: &str) -> BTreeSet<String> {
-    let lines = document.lines().skip_while(|line| !line.starts_with(heading));
-    let rows = lines.skip(2).take_while(|line| line.starts_with('|'));
-    let cells = rows.filter_map(|row| row.split('|').nth(1));
-    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    let rows = rows_below(document, heading);
+    rows.iter().flat_map(|row| quoted(row[0])).map(str::to_owned).collect()
 }
 
 /// Returns the members without a row, and the rows without a member.
