@@ -56,6 +56,7 @@ pub type AuditDevices = Arc<[Arc<AuditDevice>]>;
 
 /// A change of the devices that takes effect once committed.
 pub enum AuditChange {
+    /// A device opened and tested on request of the API; receives the lines of later requests.
     Made(Arc<AuditDevice>),
     /// Name of the removed device.
     Removed(String),

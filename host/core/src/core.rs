@@ -34,31 +34,48 @@ use tokio::task::JoinHandle;
 
 /// The unsealed service.
 pub struct Core {
+    /// Settings and limits of the process, which survive sealing and unsealing.
     pub process: Arc<ProcessState>,
+    /// The open store; closed when the service is sealed.
     pub store: Arc<Store>,
+    /// Executor of plugin calls, with the idle instances; closed when the service is sealed.
     pub sandbox: Arc<Sandbox>,
+    /// Official and uploaded plugins in all versions, with the pins.
     pub catalog: Catalog,
+    /// Table of all mounts, and the only access to the components behind the mounts.
     pub mounts: Arc<Mounts>,
+    /// Cache of parsed policies and of the access lists of tokens.
     pub policies: Policies,
+    /// Signer of identity tokens, with the public keys for verification.
     pub oidc: OidcProvider,
+    /// Audit devices in use, and the request headers to record.
     pub audit: Audit,
+    /// Authentication, creation, renewal and end of tokens.
     pub tokens: Arc<Tokens>,
+    /// Look-up, listing and revocation of leases.
     pub leases: Arc<Leases>,
+    /// Rate-limit and lease-count quotas, held in memory.
     pub quotas: Quotas,
+    /// Slots for long listings, which bound the memory of listings under construction.
     pub listings: Arc<ListingSlots>,
+    /// Plain HTTP requests parked until a change, without an instance of the component.
     pub parking: ParkedRequests,
     /// The requests that are being served.
     pub requests: InFlightRequests,
     /// Outcomes of the last reloads of plugins.
     pub reloads: ReloadHistory,
     pub(crate) background: Arc<BackgroundState>,
+    /// Exclusive rights to work on rows, shared by requests and due work.
     pub claims: Arc<Claims>,
+    /// Signal for background work to end when the service is being sealed.
     pub sealing: SealSignal,
     /// Root generation and rekeying, by a quorum of unseal keys.
     pub key_holders: KeyHolders,
+    /// The system's default and maximum lifetimes, in seconds; a mount's tuning has precedence.
     pub lifetimes: Lifetimes,
     /// Recent failed logins, by name and auth method.
     pub lockouts: Lockouts,
+    /// Sink of log lines for the operator; must not receive secrets.
     pub log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
     /// Generated documents of `sys/internal/specs/openapi`.
@@ -78,7 +95,9 @@ pub(crate) struct CoreParts {
 
 /// The access list of a token, and its entity and groups.
 pub struct CallerRights {
+    /// Rules from the policies of the token, of the entity and of the groups.
     pub acl: Arc<Acl>,
+    /// Entity and groups of the token; empty for a token without an entity.
     pub standing: EntityContext,
 }
 
@@ -186,6 +205,7 @@ impl Core {
         self.seal_asked.store(true, Ordering::SeqCst);
     }
 
+    /// Returns true after [`Core::ask_to_seal`]; the server checks after each answer.
     pub fn seal_is_asked(&self) -> bool {
         self.seal_asked.load(Ordering::SeqCst)
     }

@@ -57,13 +57,17 @@ pub struct CallServices {
 
 /// The request to which the leases of the call belong.
 pub struct LeasePath {
+    /// Path of the request, the first part of every lease id.
     pub path: String,
+    /// Token of the request: owns the leases and bounds their lifetimes.
     pub caller: Caller,
     /// Deadline in milliseconds of store time.
     pub deadline: u64,
 }
 
 impl CallServices {
+    /// Builds the services for the call of a request. An empty `entity_id` means no entity; without
+    /// `lease_path`, the call cannot reserve a lease.
     pub fn new(
         core: &Arc<Core>,
         mount: &Arc<Mount>,

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 pub struct InFlightRequest {
     /// Store time, in milliseconds.
     pub began: u64,
+    /// Address and port of the client; port 0 if the port is unknown.
     pub remote: SocketAddr,
+    /// HTTP side of the route; does not tell a creation from an update.
     pub verb: Verb,
     /// Path below `/v1/`.
     pub path: String,

@@ -46,9 +46,11 @@ struct ActiveProcedures {
 /// A share given for a procedure.
 #[derive(Clone, Copy)]
 pub struct GivenShare<'a> {
+    /// Share of the old or the new key, hexadecimal or base64; parsed at the step.
     pub share: &'a str,
     /// The nonce of the procedure that the caller means.
     pub nonce: &'a str,
+    /// Address of the client: shares count per client, and refusals are logged with the address.
     pub remote: IpAddr,
 }
 

@@ -63,6 +63,7 @@ enum GroupStatus {
 /// A request that wants to wait.
 #[derive(Clone, Copy)]
 pub struct PlaceClaim {
+    /// Client of the sender, for the limits per client.
     pub client: Client,
     /// True if the component named the caller.
     pub is_known: bool,

@@ -11,6 +11,7 @@ use tokio::sync::{RwLock, watch};
 
 /// The state.
 pub struct ProcessState {
+    /// Start settings, constant until the end of the process.
     pub settings: ServiceSettings,
     pub(crate) runtime: Arc<SandboxRuntime>,
     pub(crate) compiler: Compiler,
@@ -28,6 +29,7 @@ pub struct ProcessState {
 }
 
 impl ProcessState {
+    /// Builds the state of a process that has not opened the store yet.
     pub fn new(
         settings: ServiceSettings,
         runtime: Arc<SandboxRuntime>,

@@ -47,6 +47,7 @@ pub struct ServiceSeal {
 pub struct SealStatus {
     /// `None` if the service is not initialised.
     pub config: Option<SealConfig>,
+    /// True while the store is closed; also before the initialisation.
     pub sealed: bool,
     /// Number of shares received from all clients.
     pub progress: u8,
@@ -60,7 +61,9 @@ pub struct SealStatus {
 
 /// Result of the initialisation. Shown once; the values cannot be shown again.
 pub struct InitialisationResult {
+    /// All shares of the unseal key, for the key holders.
     pub shares: Vec<KeyShare>,
+    /// Text of the first root token, usable after the first unsealing.
     pub root_token: Secret,
 }
 
@@ -212,6 +215,10 @@ impl ServiceSeal {
         Ok(())
     }
 
+    /// Returns the seal state, sealed or unsealed, and before the initialisation.
+    ///
+    /// # Errors
+    /// If the directory must be inspected and cannot be read.
     pub async fn status(&self) -> Result<SealStatus, Failure> {
         let (config, cluster_id) =
             (self.directory.seal_config().await?, self.directory.cluster_id().await?);
@@ -291,6 +298,7 @@ impl ServiceSeal {
         }
     }
 
+    /// Returns the start settings, available even while sealed.
     pub fn settings(&self) -> &ServiceSettings {
         &self.process.settings
     }

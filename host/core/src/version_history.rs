@@ -19,12 +19,14 @@ pub const BUILD_DATE: Option<&str> = option_env!("BULKHEAD_BUILD_DATE");
 /// The versions in the order in which they first opened the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionHistory {
+    /// Oldest version first. A version that returns after another version moves to the end.
     pub versions: Vec<InstalledVersion>,
 }
 
 /// A version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstalledVersion {
+    /// Semantic version of the program, unique within the history.
     pub version: String,
     /// Store time of the first opening, in seconds.
     pub installed: u64,

@@ -30,8 +30,11 @@ const ATTEMPTS: u32 = 64;
 
 /// An answer as its client would have received it.
 pub struct ClientAnswer {
+    /// HTTP status, repeated by the unwrapping request.
     pub status: u16,
+    /// Value of the `Content-Type` header.
     pub content_type: String,
+    /// Body of the answer.
     pub bytes: Vec<u8>,
     /// Accessor of the token that the answer hands out; empty without a token.
     pub accessor: String,
@@ -70,7 +73,9 @@ pub struct NewWrapped<'a> {
     pub path: &'a str,
     /// Requested lifetime of the wrapping token, in seconds.
     pub ttl: u64,
+    /// Answer to store until the wrapping token is used or ends.
     pub answer: ClientAnswer,
+    /// Caller charged for the stored bytes.
     pub payer: WrappingPayer,
     /// The caller whose own data the answer holds: the wrapping token ends with the caller's token.
     /// `None` if the answer outlives the caller's token.

@@ -17,14 +17,19 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The origin of a device: the configuration or an API request.
 pub enum DeviceOrigin {
+    /// Declared in the configuration; the API cannot remove the device.
     Configuration,
+    /// Made by an API request; the stored record opens the device again at each unsealing.
     Api(StoredDevice),
 }
 
 /// A device in use.
 pub struct AuditDevice {
+    /// Name, file and line format of the device.
     pub settings: DeviceSettings,
+    /// Source of the settings; only a device of the API can be removed while the server runs.
     pub origin: DeviceOrigin,
+    /// Key of the hashes in the lines and in the answers of `sys/audit-hash`.
     pub hashing: HashingKey,
     file: LineFile,
     is_failing: AtomicBool,

@@ -13,10 +13,13 @@ const PREFIX: &str = "audit/";
 /// A device as the API requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredDevice {
+    /// Path of the device in `sys/audit`, without a slash; also the end of the record's key.
     pub name: String,
+    /// Free text of the operator, shown in `sys/audit`; empty if the request gave none.
     pub description: String,
     /// Stored and shown, without effect: nothing is replicated.
     pub local: bool,
+    /// Options as requested, such as `file_path`; each unsealing checks the options again.
     pub options: Map<String, Value>,
 }
 

@@ -13,9 +13,11 @@ use time::format_description::well_known::Rfc3339;
 
 /// A request and its context, as known when a line is written.
 pub struct AuditSubject<'a> {
+    /// The request with values in clear; the line writer hashes or omits secret values.
     pub request: &'a Request,
     /// Segments of the path that lines show as hashes, besides those that the route marks.
     pub hidden_segments: &'a [String],
+    /// Action for the policy decision; derived from the verb alone if refused earlier.
     pub operation: Operation,
     /// `None` if the token is missing or unknown.
     pub caller: Option<&'a Caller>,
@@ -84,6 +86,7 @@ impl<'a> AuditSubject<'a> {
 pub struct ComponentCaller {
     /// Public identifier, such as the accessor of a token.
     pub accessor: String,
+    /// Name of the caller for readers of the audit; empty if the component gave none.
     pub display_name: String,
 }
 
@@ -91,11 +94,13 @@ pub struct ComponentCaller {
 pub enum PolicyDecision {
     /// Allowed, by the policies with these names.
     Allowed(Arc<[Arc<str>]>),
+    /// Refused with `permission denied`; recorded only for a caller with a valid token.
     Denied,
 }
 
 /// The route table's description of a request.
 pub struct RouteDescription<'a> {
+    /// All rows of the mount or of the host; the table knows the names of secret fields.
     pub table: &'a RouteTable,
     /// The matching row.
     pub route: Option<&'a Route>,
@@ -103,6 +108,7 @@ pub struct RouteDescription<'a> {
     pub captures: &'a [(String, String)],
     /// The mount that serves the request, or the built-in part of the server.
     pub mount: &'a MountRecord,
+    /// Version and digest of the serving plugin, for the `mount_running_*` members of a line.
     pub running: RunningPlugin<'a>,
     /// True if the data are fields of any name, which the caller chose.
     pub keeps_any_name: bool,

@@ -18,8 +18,11 @@ pub(super) const PREFIX: &str = "plugin/";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PluginType {
+    /// Auth methods, mounted below `auth/`.
     Auth,
+    /// Database plugins: called by secrets engines for connections, and never mounted.
     Database,
+    /// Secrets engines, mounted outside `auth/`.
     Secret,
 }
 

@@ -9,12 +9,19 @@ use bulkhead_sandbox::{GrantPattern, Publisher};
 
 /// A plugin in a listing.
 pub struct ListedPlugin {
+    /// Type of the plugin, the first key of the order of a listing.
     pub kind: PluginType,
+    /// Own name of the plugin, never an alias.
     pub name: String,
+    /// Semantic version without a leading `v`.
     pub version: String,
+    /// SHA-256 of the component, hexadecimal.
     pub digest: String,
+    /// Part of this binary, or uploaded; an unusable plugin is always an uploaded plugin.
     pub maker: Publisher,
+    /// Source and signature of an uploaded component; the default for an official plugin.
     pub origin: ComponentOrigin,
+    /// Grants requested by the component, as lines; empty if the plugin cannot be used.
     pub asks: Vec<String>,
     /// Ceiling for the grants of the plugin's mounts.
     pub grants: Vec<String>,

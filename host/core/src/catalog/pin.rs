@@ -18,8 +18,10 @@ pub(super) const PREFIX: &str = "pin/";
 /// A pin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
+    /// Type of the pinned plugin; two types may have plugins with equal names.
     #[serde(rename = "type")]
     pub kind: PluginType,
+    /// Own name of the plugin; only an uploaded version can be pinned.
     pub name: String,
     /// Number of the version.
     pub version: String,

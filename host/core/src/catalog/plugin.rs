@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// A plugin for mounts, a secrets engine or an auth method, with its route table.
 pub struct EnginePlugin {
+    /// The component with identity and description; the first call may have to link the code.
     pub engine: MountablePlugin,
     /// The rows of every version of the API.
     pub table: Arc<RouteTable>,
@@ -40,7 +41,9 @@ pub struct ApiSuccessor {
 /// A plugin of the catalog. Calls need its linked code.
 #[derive(Clone)]
 pub enum Plugin {
+    /// A secrets engine or an auth method, for mounts.
     Engine(Arc<EnginePlugin>),
+    /// A database plugin, for the connections of secrets engines.
     Database(Arc<DatabasePlugin>),
 }
 

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 /// An uploaded component.
 pub struct ComponentUpload<'a> {
+    /// Type given by the caller; refused if the component exports another world.
     pub kind: PluginType,
+    /// Expected name; refused if the component itself has another name.
     pub name: &'a str,
     /// Expected version; empty if the caller gave none.
     pub version: &'a str,
@@ -28,13 +30,17 @@ pub struct ComponentUpload<'a> {
     pub sha256: &'a str,
     /// Ceiling for the grants of the plugin's mounts; `None` if the caller gave none.
     pub ceiling: Option<Vec<GrantPattern>>,
+    /// Bytes of the component before compilation.
     pub wasm: &'a Arc<Vec<u8>>,
+    /// Source and signature given by the caller; registration fills in the signing key.
     pub origin: ComponentOrigin,
 }
 
 /// The result of a registration.
 pub struct RegistrationResult {
+    /// Change for the catalog in memory, applied once the unit is committed.
     pub change: CatalogChange,
+    /// Warnings for the operator: requested grants above the ceiling, a missing signature.
     pub warnings: Vec<String>,
 }
 

@@ -11,6 +11,7 @@ const MOST_REMEMBERED: usize = 64;
 /// A reload that has ended.
 #[derive(Clone)]
 pub struct ReloadRecord {
+    /// UUID from the answer to the reload request (`reload_id`).
     pub id: String,
     /// Milliseconds of store time.
     pub time: u64,

@@ -29,7 +29,9 @@ pub(super) struct RootGeneration {
 pub struct GenerationStatus {
     /// Empty if no root generation is in progress.
     pub nonce: String,
+    /// Number of different shares given; reaches `required` only with the encoded token.
     pub progress: u8,
+    /// Threshold of the unseal key in use: number of shares for a root token.
     pub required: u8,
     /// The OTP that the server chose. Shown once, at the start.
     pub otp: Option<Secret>,

@@ -41,8 +41,11 @@ pub struct RekeyStatus {
     pub nonce: String,
     /// The new split; `None` if no rekey is in progress.
     pub config: Option<SealConfig>,
+    /// Number of different shares of the old key given so far; 0 without a rekey.
     pub progress: u8,
+    /// Threshold of the unseal key in use: number of old shares to give.
     pub required: u8,
+    /// True if a quorum of the new shares must be given back before the new key is used.
     pub is_verified: bool,
     /// Empty unless new shares wait for their verification.
     pub verification_nonce: String,
@@ -50,31 +53,41 @@ pub struct RekeyStatus {
 
 /// New shares. Shown once; the values cannot be shown again.
 pub struct NewShares {
+    /// Nonce of the rekey that made the shares, not of the verification.
     pub nonce: String,
+    /// All shares of the new key, to distribute among the key holders.
     pub shares: Vec<KeyShare>,
     /// Nonce of the verification that puts the shares in use; `None`: the shares are in use.
     pub verification_nonce: Option<String>,
+    /// Advice to keep old and new shares; `None` unless the disk failed during the key change.
     pub warning: Option<&'static str>,
 }
 
 /// The result of a share of the old key.
 pub enum RekeyStep {
+    /// The share was taken, and more shares of the old key are needed.
     More(RekeyStatus),
+    /// The share completed a correct set, and the new key was made.
     Shares(NewShares),
 }
 
 /// The progress of a verification.
 pub struct VerificationStatus {
+    /// Nonce of the verification, to be sent with each new share; changes at a restart.
     pub nonce: String,
+    /// New split of the unseal key: number of shares and threshold.
     pub config: SealConfig,
+    /// Number of new shares given back so far, always below the threshold.
     pub progress: u8,
 }
 
 /// The result of a new share that was given back.
 pub enum VerificationStep {
+    /// The verification needs further new shares; the old shares stay valid.
     More(VerificationStatus),
     /// The new shares are in use.
     Complete {
+        /// Nonce of the verification that ended.
         nonce: String,
     },
 }

@@ -59,9 +59,13 @@ pub struct LeaseRecord {
     pub(crate) lane: String,
     /// JSON text that only the plugin reads.
     pub(crate) internal: String,
+    /// Time of the reservation, or of the answer if the call reserved nothing.
     pub issued: u64,
+    /// End of the lease unless renewed or revoked; 0 in a reservation.
     pub expires: u64,
+    /// True if the plugin's answer allowed renewals; false in a reservation.
     pub renewable: bool,
+    /// `None` before the first renewal.
     pub last_renewal: Option<u64>,
     /// Reason for the end, once decided.
     pub reason: Option<EndReason>,

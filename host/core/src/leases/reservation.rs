@@ -29,7 +29,9 @@ const SUFFIX: usize = 24;
 
 /// Caller, mount, path and deadline of a request that writes leases.
 pub struct LeaseContext<'a> {
+    /// Store of the lease rows, and clock of the lease's times.
     pub store: &'a Store,
+    /// Mount of the call; each lease record contains the uuid of this mount.
     pub mount: &'a Mount,
     /// The request's path, the first part of the lease id.
     pub path: &'a str,
@@ -48,7 +50,9 @@ impl LeaseContext<'_> {
 
 /// A reservation made by a call.
 pub struct LeaseReservation {
+    /// Tag chosen by the plugin, unique in the call; the confirming secret carries the same tag.
     pub tag: String,
+    /// Row of the reservation in [`Space::Reservation`], deleted by the confirmation.
     pub address: Address,
     /// The credential was certainly not made, so there is nothing to undo.
     pub withdrawn: bool,

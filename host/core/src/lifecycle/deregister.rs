@@ -23,9 +23,13 @@ pub enum DependentTreatment {
 /// The version to remove.
 #[derive(Clone, Copy)]
 pub struct PluginRemoval<'a> {
+    /// Type of the plugin: plugins of different types may have equal names.
     pub kind: PluginType,
+    /// Name of the plugin in the catalog.
     pub name: &'a str,
+    /// Semantic version to remove; other versions of the plugin stay registered.
     pub version: &'a str,
+    /// Treatment of dependent connections and leases; ignored unless `kind` is a database plugin.
     pub needed: DependentTreatment,
 }
 

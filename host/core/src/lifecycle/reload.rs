@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// The mounts and connections of a reload.
 #[derive(Default)]
 pub struct ReloadTargets {
+    /// Mounts to reload one after another; the reload skips mounts that do not serve.
     pub mounts: Vec<Arc<Mount>>,
     /// Own name of the database plugin whose connections are reloaded before the mounts; empty for
     /// none.

@@ -51,8 +51,11 @@ impl MoveStatus {
 /// A stored move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountMove {
+    /// Path before the move, and again after a failed move.
     pub source: MountPath,
+    /// Path after the move, reserved for the mount until the move ends.
     pub target: MountPath,
+    /// Outcome of the move; [`MoveStatus::InProgress`] until the mount serves again.
     pub status: MoveStatus,
     /// Store time, in milliseconds.
     began: u64,

@@ -12,15 +12,19 @@ use std::net::IpAddr;
 /// The mount, the path and the client address of a login.
 #[derive(Clone, Copy)]
 pub struct LoginOrigin<'a> {
+    /// Auth mount that proved the login; limits the token's type and lifetime.
     pub mount: &'a Mount,
     /// Path of the request.
     pub path: &'a str,
+    /// Address of the client, checked against the login's bound CIDRs.
     pub remote: IpAddr,
 }
 
 /// The token of a login, and the standing of its entity.
 pub struct LoginToken {
+    /// New token; valid only if the unit of work is committed.
     pub made: CreatedToken,
+    /// Entity of the login with its groups, for the answer to the client.
     pub standing: EntityContext,
 }
 

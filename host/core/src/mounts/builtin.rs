@@ -40,6 +40,7 @@ struct BuiltinRecord {
 stored!(BuiltinRecord, "builtin-mount", reads_stored_settings_of_builtins);
 
 impl BuiltinMount {
+    /// Every built-in mount; the path of a new mount must not overlap any of these.
     pub const ALL: [Self; 4] = [Self::System, Self::Token, Self::Identity, Self::Cubbyhole];
 
     /// Returns the built-in mount at `path`, which ends with a slash and has no `auth/`.
@@ -71,6 +72,7 @@ impl BuiltinMount {
         }
     }
 
+    /// Returns the full path, with `auth/` for `auth/token/`.
     pub fn path(self) -> MountPath {
         match self {
             Self::System => MountPath::system(),

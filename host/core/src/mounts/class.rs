@@ -21,6 +21,7 @@ impl MountClass {
         }
     }
 
+    /// Returns the class of a mount at `path`: [`Self::Auth`] below `auth/`, else [`Self::Secret`].
     pub fn of(path: &MountPath) -> Self {
         if path.is_auth() { Self::Auth } else { Self::Secret }
     }

@@ -18,9 +18,13 @@ use bulkhead_wire::name::MountPath;
 
 /// Input for a new mount.
 pub struct NewMount {
+    /// Path of the mount; must not overlap the path of any other mount.
     pub path: MountPath,
+    /// Name of the plugin, recorded as the mount's type.
     pub kind: String,
+    /// Marks of the request, stored without effect.
     pub marks: MountMarks,
+    /// Initial settings, including the choice of the plugin's version.
     pub settings: MountSettings,
 }
 

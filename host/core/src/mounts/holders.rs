@@ -10,6 +10,7 @@ use bulkhead_wire::failure::Failure;
 pub struct LeaseHolder {
     /// The mount's path, with a slash at the end.
     pub path: String,
+    /// First segment of the keys of the mount's leases; stays the same when the mount moves.
     pub uuid: String,
 }
 

@@ -30,7 +30,9 @@ const ENDS_SHARE: u64 = 8;
 
 /// A mount with its component.
 pub struct Mount {
+    /// Stored record as of the building of this mount; a newer record replaces the whole mount.
     pub record: MountRecord,
+    /// Plugin of the recorded type and version, from the catalog.
     pub plugin: Arc<EnginePlugin>,
     /// The rows of the plugin that the mount serves.
     pub table: Arc<RouteTable>,
@@ -57,9 +59,13 @@ pub struct Mount {
 
 /// A mount opened by a permit: its component may be called.
 pub struct OpenedMount<'a> {
+    /// Plugin with the component to call.
     pub plugin: &'a EnginePlugin,
+    /// Acts that the call may do.
     pub grants: Arc<Grants>,
+    /// Resources that the call shares with the mount's other calls.
     pub compartment: Arc<Compartment>,
+    /// Source of the instance: fresh, or used by earlier calls of the same mount.
     pub reuse: InstanceReuse,
 }
 

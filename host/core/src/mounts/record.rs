@@ -29,6 +29,7 @@ const MAX_RECORD_TRIES: u32 = 16;
 /// The stored record of a mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountRecord {
+    /// Path of the mount; the key of the record's row contains the same path.
     pub path: MountPath,
     /// The prefix of the mount's rows; stays the same when the mount moves.
     pub uuid: String,
@@ -36,8 +37,10 @@ pub struct MountRecord {
     pub accessor: String,
     /// The type given when the mount was enabled.
     pub kind: String,
+    /// Marks without effect, set when the mount was enabled.
     #[serde(flatten)]
     pub marks: MountMarks,
+    /// Settings given at the enabling and changed by later tuning.
     #[serde(flatten)]
     pub settings: MountSettings,
     /// Version of the uploaded plugin that serves the mount. Empty for a plugin of this binary.
@@ -54,6 +57,7 @@ pub struct MountRecord {
     /// The last automatic rollback, for the operator to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<RollbackRecord>,
+    /// Progress of a removal or move; `Serving` otherwise.
     #[serde(default)]
     pub phase: MountPhase,
     /// Number of writes of this record, so that an older record never replaces a newer record in
@@ -69,8 +73,11 @@ stored!(MountRecord, "mount", reads_stored_mounts);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountMarks {
+    /// Exclusion from replication; nothing is replicated to other clusters.
     pub local: bool,
+    /// Extra encryption of values; every record is sealed in the same way.
     pub seal_wrap: bool,
+    /// External source of randomness; this machine is the only source.
     pub external_entropy_access: bool,
 }
 
@@ -108,6 +115,7 @@ impl MountPhase {
 }
 
 impl MountRecord {
+    /// Returns the row of the record, which follows from the path alone.
     pub fn address(&self) -> Address {
         address(&self.path)
     }

@@ -13,10 +13,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountSettings {
+    /// Free text for the listings of mounts.
     pub description: String,
     /// Options for the component.
     pub options: BTreeMap<String, String>,
+    /// Lifetime of leases and login tokens that ask for none.
     pub default_ttl: u64,
+    /// Maximum lifetime of leases and login tokens; may exceed the system's.
     pub max_ttl: u64,
     /// Stored and shown, without effect.
     pub force_no_cache: bool,
@@ -24,6 +27,7 @@ pub struct MountSettings {
     pub audit_non_hmac_request_keys: Vec<String>,
     /// Keys of responses that audit devices log unhashed.
     pub audit_non_hmac_response_keys: Vec<String>,
+    /// Callers that see the mount in the listing for user interfaces.
     pub listing_visibility: ListingVisibility,
     /// Stored and shown, without effect.
     pub passthrough_request_headers: Vec<String>,
@@ -35,8 +39,10 @@ pub struct MountSettings {
     pub identity_token_key: String,
     /// Stored and shown, without effect.
     pub delegated_auth_accessors: Vec<String>,
+    /// Version of the plugin chosen by the operator, if any.
     #[serde(flatten)]
     pub selection: VersionSelection,
+    /// Length of the probation of a new version, and the reaction to its crashes.
     #[serde(flatten)]
     pub probation: ProbationSettings,
     /// Grants of the mount's plugin; `None` if the operator set none.

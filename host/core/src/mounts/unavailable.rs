@@ -11,7 +11,9 @@ use bulkhead_wire::failure::{Failure, FailureKind};
 /// A mount without its plugin, and the reason.
 #[derive(Clone)]
 pub struct UnavailableMount {
+    /// Stored record of the mount; served again once the plugin is available.
     pub record: MountRecord,
+    /// Cause of the unavailability, quoted in the answer to every request.
     pub why: String,
 }
 

@@ -82,8 +82,10 @@ impl ProbationSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RollbackMode {
+    /// Rollback if the breaker of the new version opens.
     #[default]
     Auto,
+    /// No probation: the new version stays, even if the breaker opens.
     Off,
 }
 
@@ -128,6 +130,7 @@ pub struct VersionBefore {
 pub struct RollbackRecord {
     /// The version that failed.
     pub from: String,
+    /// Target of the rollback: the version before. Empty for a plugin of this binary.
     pub to: String,
     /// Milliseconds of store time.
     pub time: u64,
