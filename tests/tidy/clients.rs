@@ -249,7 +249,7 @@ mod of_the_rules_themselves {
     }
 
     #[test]
-    fn calls_with_the_name_of_a_part_are_runs() {
+    fn calls_named_like_a_part_are_runs() {
         let found: Vec<_> =
             database_runs().into_iter().map(|run| (run.part.clone(), run.clients())).collect();
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use crate::rust_text::code;
 use crate::sources::{Source, all, assert_none, rust_below};
+use std::collections::BTreeMap;
 
 /// Maximum number of characters of a line.
 const LONGEST_LINE: usize = 100;
@@ -11,6 +12,10 @@ const LONGEST_FUNCTION: usize = 60;
 
 /// Maximum number of lines of a file. A longer file has more than one subject.
 const LONGEST_FILE: usize = 400;
+
+/// Maximum number of lines of product code in a crate. A longer crate compiles for too long after
+/// an edit.
+const LARGEST_CRATE: usize = 20_000;
 
 const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
 
@@ -100,6 +105,26 @@ fn files_stay_short() {
             "move `mod tests` to a separate file, then split the file by subject, until each has \
              at most {LONGEST_FILE} lines; a file with half of its lines inside `const` arrays \
              may be longer"
+        ),
+    );
+}
+
+#[test]
+fn crates_stay_small() {
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    for file in rust_below(&["host", "plugins"]).iter().filter(|file| !file.is_of_tests()) {
+        if let Some((folder, _)) = file.path.split_once("/src/") {
+            *lines.entry(folder.to_owned()).or_default() += file.text.lines().count();
+        }
+    }
+    assert!(lines.len() > 20, "only {} crates were found", lines.len());
+    let large = lines.into_iter().filter(|(_, count)| *count > LARGEST_CRATE);
+    let found = large.map(|(folder, count)| format!("{folder}: {count} lines"));
+    assert_none(
+        found.collect(),
+        &format!(
+            "divide the crate along the order of its modules, until each part has at most \
+             {LARGEST_CRATE} lines of product code"
         ),
     );
 }

@@ -98,6 +98,9 @@ fn tests_of(text: &str) -> Vec<&str> {
     found
 }
 
+/// Highest number of words in the name of a test.
+const MOST_WORDS: usize = 8;
+
 fn is_vague(name: &str) -> bool {
     let words: Vec<&str> = name.split('_').collect();
     words.iter().any(|word| VAGUE.contains(word)) || prepositional(&words) > 0
@@ -111,6 +114,14 @@ fn test_names_say_their_nouns() {
     let vague: Vec<String> =
         names.into_iter().filter(|name| is_vague(name)).map(str::to_owned).collect();
     assert_none(vague, "name a test area_condition_result, with nouns: see docs/style.md");
+}
+
+#[test]
+fn test_names_have_at_most_eight_words() {
+    let sources = rust_below(&["host", "plugins", "tests"]);
+    let names = sources.iter().flat_map(|file| tests_of(&file.text));
+    let long = names.filter(|name| name.split('_').count() > MOST_WORDS).map(str::to_owned);
+    assert_none(long.collect(), "name a test area_condition_result, in eight words or fewer");
 }
 
 #[test]
