@@ -2,7 +2,7 @@
 
 mod table;
 
-use crate::world::World;
+use crate::world::{World, with};
 use bulkhead_tests::Answer;
 use serde_json::{Value, json};
 
@@ -118,7 +118,8 @@ pub(super) fn bytes_that_are_not_text_are_refused() {
     for body in
         [&b"{\"db_name\": \"\xff\xfe\"}"[..], b"\x00\x01\x02", b"{\"db_name\": \"\xed\xa0\x80\"}"]
     {
-        world.root.send("POST", "database/roles/bad", body).expect(400);
+        let refused = world.root.send("POST", "database/roles/bad", body).expect(400);
+        assert!(refused.errors().contains("failed to parse JSON input"), "{refused:?}");
     }
     assert_eq!(world.configured(), before);
 }
@@ -230,30 +231,40 @@ pub(super) fn negative_and_overflowing_times_are_refused_in_every_field() {
 
 pub(super) fn addresses_that_cannot_be_dialled_are_refused_by_name() {
     let world = World::new();
+    let login = "postgresql://{{username}}:{{password}}";
     let mut cases = Vec::new();
-    for url in [
-        "",
-        "not a url",
-        "mysql://{{username}}:{{password}}@127.0.0.1/demo",
-        "postgresql://{{username}}:{{password}}@127.0.0.1:port/demo",
-        "postgresql://{{username}}:{{password}}@127.0.0.1:99999/demo",
-        "postgresql://{{username}}:{{password}}@/demo?host=/var/run/postgresql",
-        "postgresql://{{username}}:{{password}}@127.0.0.1/demo?sslmode=perhaps",
-        "postgresql://{{username}}:{{password}}@127.0.0.1/demo?sslrootcert=/etc/shadow",
-        "postgresql://{{username}}:{{password}}@[::1/demo",
-        "host=/tmp user={{username}} password={{password}}",
-        "host=127.0.0.1 user={{username}} password='{{password}}",
+    for (url, says) in [
+        (String::new(), "connection_url is required"),
+        ("not a url".to_owned(), "connection_url must begin with postgresql://"),
+        (login.replace("postgresql", "mysql") + "@127.0.0.1/demo", "must begin with postgresql://"),
+        (format!("{login}@127.0.0.1:port/demo"), "connection_url has a port other than a number"),
+        (format!("{login}@127.0.0.1:99999/demo"), "connection_url has a port other than a number"),
+        (format!("{login}@/demo?host=/var/run/postgresql"), "connection_url names a Unix socket"),
+        (
+            format!("{login}@127.0.0.1/demo?sslmode=perhaps"),
+            "connection_url has an unknown sslmode",
+        ),
+        (
+            format!("{login}@127.0.0.1/demo?sslrootcert=/etc/shadow"),
+            "connection_url names a file in sslrootcert",
+        ),
+        (format!("{login}@[::1/demo"), "connection_url has no usable host name"),
+        (
+            "host=/tmp user={{username}} password={{password}}".to_owned(),
+            "connection_url names a Unix socket",
+        ),
+        (
+            "host=127.0.0.1 user={{username}} password='{{password}}".to_owned(),
+            "connection_url is not a list of keyword=value pairs",
+        ),
     ] {
-        let mut connection = world.connection();
-        connection["connection_url"] = json!(url);
-        cases.push(case("POST", "database/config/bad", &connection, 400, "connection_url"));
-        cases.push(case(
-            "POST",
-            "database/config/demo",
-            json!({ "connection_url": url }),
-            400,
-            "connection_url",
-        ));
+        let changed = json!({ "connection_url": url });
+        let connection = with(world.connection(), changed.clone());
+        cases.push(case("POST", "database/config/bad", connection, 400, says));
+        // With the password, because another address alone would be refused for lack of the
+        // password.
+        let changed = with(changed, json!({ "password": world.postgres.password }));
+        cases.push(case("POST", "database/config/demo", changed, 400, says));
     }
     refuse_all(&world, &cases);
 }
@@ -321,20 +332,23 @@ pub(super) fn connections_of_unknown_plugins_and_versions_are_refused() {
 pub(super) fn statements_that_do_not_lex_are_refused_when_the_role_is_written() {
     let world = World::new();
     let cases: Vec<BadInput> = [
-        "CREATE ROLE \"{{name}}",
-        "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}",
-        "DO $body$ BEGIN CREATE ROLE x; END",
-        "CREATE ROLE \"{{name}}\" /* no end",
-        "CREATE ROLE \"{{nmae}}\"",
-        "\\connect demo",
-        "CREATE ROLE \"{{name}}\"; COMMIT",
+        ("CREATE ROLE \"{{name}}", "opens an identifier with \" without closing"),
+        (
+            "CREATE ROLE \"{{name}}\" PASSWORD '{{password}}",
+            "opens a string with ' without closing",
+        ),
+        ("DO $body$ BEGIN CREATE ROLE x; END", "opens a dollar quote without closing"),
+        ("CREATE ROLE \"{{name}}\" /* no end", "opens a comment with /* without closing"),
+        ("CREATE ROLE \"{{nmae}}\"", "has the unknown placeholder"),
+        ("\\connect demo", "has a backslash outside quotes"),
+        ("CREATE ROLE \"{{name}}\"; COMMIT", "begins or ends a transaction"),
     ]
     .into_iter()
-    .map(|sql| json!({ "db_name": "demo", "creation_statements": [sql] }))
-    .flat_map(|role| {
-        ["database/roles/bad", "database/roles/reader"].map(|path| (path, role.clone()))
+    .map(|(sql, says)| (json!({ "db_name": "demo", "creation_statements": [sql] }), says))
+    .flat_map(|(role, says)| {
+        ["database/roles/bad", "database/roles/reader"].map(|path| (path, role.clone(), says))
     })
-    .map(|(path, role)| case("POST", path, role, 400, "statement"))
+    .map(|(path, role, says)| case("POST", path, role, 400, says))
     .collect();
     refuse_all(&world, &cases);
 }
@@ -344,7 +358,8 @@ pub(super) fn statements_that_do_not_lex_are_refused_when_the_connection_came_af
     let role = json!({ "db_name": "demo", "creation_statements": ["CREATE ROLE \"{{name}}"] });
     assert!(world.root.write("database/roles/early", &role).status < 300);
     world.connect("demo");
-    refuse_all(&world, &[case("GET", "database/creds/early", "", 400, "statement")]);
+    let says = "opens an identifier with \" without closing";
+    refuse_all(&world, &[case("GET", "database/creds/early", "", 400, says)]);
 }
 
 pub(super) fn statements_that_the_database_refuses_leave_nothing() {

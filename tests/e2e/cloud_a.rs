@@ -100,22 +100,25 @@ fn forged_and_borrowed_identities_are_refused_with_400() {
     });
     let claims = stage.azure.claims(&vm);
     stage.login(&claims, &stated).expect(200);
-    stage.login(&stage.azure.claims(&elsewhere), &stated).expect(400);
-    for (name, value) in [
-        ("aud", json!("https://vault.azure.net")),
-        ("iss", json!("https://sts.windows.net/another/")),
-        ("tid", json!("7a1f0f3e-9b7c-4f35-8d1e-00000000000f")),
-        ("exp", json!(1)),
-        ("exp", json!("9999999999")),
-        ("nbf", json!(9_999_999_999_u64)),
-        ("oid", json!("another")),
-        ("xms_az_rid", json!(vm.id.replace("vm1", "vm10"))),
-        ("xms_az_rid", json!(format!("{}/../vm1", vm.id))),
+    let mismatch = "xms_az_rid and xms_mirid do not match vm_name";
+    let refused = stage.login(&stage.azure.claims(&elsewhere), &stated).expect(400);
+    assert!(refused.errors().contains(mismatch), "{refused:?}");
+    for (name, value, words) in [
+        ("aud", json!("https://vault.azure.net"), "the token is for another audience"),
+        ("iss", json!("https://sts.windows.net/another/"), "the token is of another issuer"),
+        ("tid", json!("7a1f0f3e-9b7c-4f35-8d1e-00000000000f"), "the token is of tenant"),
+        ("exp", json!(1), "the token has ended at 1"),
+        ("exp", json!("9999999999"), "exp is not a number of seconds"),
+        ("nbf", json!(9_999_999_999_u64), "the token does not hold before"),
+        ("oid", json!("another"), "token object id does not match expected identities"),
+        ("xms_az_rid", json!(vm.id.replace("vm1", "vm10")), mismatch),
+        ("xms_az_rid", json!(format!("{}/../vm1", vm.id)), "is not an id of a resource"),
     ] {
         let mut forged = claims.clone();
         forged[name] = value;
         let answer = stage.login(&forged, &stated);
         assert_eq!(answer.status, 400, "{name}: {answer:?}");
+        assert!(answer.errors().contains(words), "{name}: {answer:?}");
     }
     stage.internet.fail("management.azure.com", "/subscriptions", Fault::Status(500), 9);
     stage.login(&claims, &stated).expect(502);

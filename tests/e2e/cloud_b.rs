@@ -122,10 +122,8 @@ fn other_role_spelling_does_not_bypass_policy() {
     assert_eq!(online.root.read("auth/gcp/role/vm").expect(200).body["data"], before);
 }
 
-#[test]
-fn forged_and_borrowed_identities_are_refused() {
-    let google = Google::start();
-    let online = ready(&google);
+/// Forged tokens and tokens of somebody else: the role, the token, and words of the refusal.
+fn forged_tokens(google: &Google) -> Vec<(&'static str, String, &'static str)> {
     let (provider, account) = (google.cloud.signer(), google.cloud.key_of(EMAIL));
     let other = Signer::new(&account.kid);
     let identity = |change: &Value| google.identity(change);
@@ -136,34 +134,61 @@ fn forged_and_borrowed_identities_are_refused() {
         format!(r#"{{"sub":"{EMAIL}","sub":"{OWN}","aud":"vault/dev","exp":{}}}"#, now() + 60);
     let of_key = format!(r#"{{"alg":"RS256","kid":"{}"}}"#, account.kid);
     let folded = identity(&json!({"google": null, "Google": {"compute_engine": {}}}));
-    let forged: Vec<(&str, String)> = vec![
-        ("dev", other.token(&json!({"sub": EMAIL, "aud": "vault/dev", "exp": now() + 60}))),
-        ("vm", account.token(&identity(&json!({})))),
-        ("vm", account.named("g1").token(&identity(&json!({})))),
-        ("vm", provider.token_with(&header("none"), &identity(&json!({})))),
-        ("vm", provider.token_with(&header("HS256"), &identity(&json!({})))),
-        ("vm", provider.token_with(&json!({"alg": "RS256"}), &identity(&json!({})))),
-        ("vm", provider.token_with(&json!({"alg": "RS256", "kid": "g1", "crit": ["x"]}), &folded)),
-        ("dev", account.token_of(&of_key, &twice)),
-        ("vm", provider.token(&folded)),
-        ("dev", of_account(json!({ "aud": "notvault/dev" }))),
-        ("dev", of_account(json!({ "aud": null }))),
-        ("dev", of_account(json!({ "aud": ["vault/dev", "x"] }))),
-        ("dev", of_account(json!({ "exp": now() - 120 }))),
-        ("dev", of_account(json!({ "exp": now() + 3_000 }))),
-        ("dev", of_account(json!({ "exp": (now() + 60).to_string() }))),
-        ("dev", of_account(json!({ "nbf": now() + 600 }))),
-        ("dev", of_account(json!({ "iss": "https://accounts.google.com" }))),
-        ("dev", of_account(json!({ "sub": "../../../oauth2/v1/certs" }))),
-        ("dev", of_account(json!({ "sub": OWN }))),
-        ("vm", of_instance(json!({ "iss": "https://evil.example" }))),
-        ("vm", of_instance(json!({ "email": "x@p1.iam.gserviceaccount.com" }))),
-        ("vm", of_instance(json!({ "google": {} }))),
-        ("vm", ".".repeat(40_000)),
-    ];
-    for (number, (role, jwt)) in forged.iter().enumerate() {
+    let not_the_key = "the token's signature is not by the issuer's key";
+    let not_allowed = "an algorithm that is not allowed";
+    let (no_metadata, other_audience) = ("claims with GCE metadata", "must end in \"vault/dev\"");
+    let foreign = "the token's issuer or email is not that of service account";
+    vec![
+        (
+            "dev",
+            other.token(&json!({"sub": EMAIL, "aud": "vault/dev", "exp": now() + 60})),
+            not_the_key,
+        ),
+        ("vm", account.token(&identity(&json!({}))), "no Google OAuth2 provider key found"),
+        ("vm", account.named("g1").token(&identity(&json!({}))), not_the_key),
+        ("vm", provider.token_with(&header("none"), &identity(&json!({}))), not_allowed),
+        ("vm", provider.token_with(&header("HS256"), &identity(&json!({}))), not_allowed),
+        (
+            "vm",
+            provider.token_with(&json!({"alg": "RS256"}), &identity(&json!({}))),
+            "the JWT has no kid",
+        ),
+        (
+            "vm",
+            provider.token_with(&json!({"alg": "RS256", "kid": "g1", "crit": ["x"]}), &folded),
+            "the header has crit",
+        ),
+        ("dev", account.token_of(&of_key, &twice), "a part is not JSON with each key once"),
+        ("vm", provider.token(&folded), no_metadata),
+        ("dev", of_account(json!({ "aud": "notvault/dev" })), other_audience),
+        ("dev", of_account(json!({ "aud": null })), "aud is neither a text nor a list"),
+        ("dev", of_account(json!({ "aud": ["vault/dev", "x"] })), other_audience),
+        ("dev", of_account(json!({ "exp": now() - 120 })), "JWT is expired"),
+        ("dev", of_account(json!({ "exp": now() + 3_000 })), "service account JWTs expire within"),
+        (
+            "dev",
+            of_account(json!({ "exp": (now() + 60).to_string() })),
+            "exp is not a number of seconds",
+        ),
+        ("dev", of_account(json!({ "nbf": now() + 600 })), "the token does not hold before"),
+        ("dev", of_account(json!({ "iss": "https://accounts.google.com" })), foreign),
+        ("dev", of_account(json!({ "sub": "../../../oauth2/v1/certs" })), "'sub' claim"),
+        ("dev", of_account(json!({ "sub": OWN })), "the JWT's subject has no such key"),
+        ("vm", of_instance(json!({ "iss": "https://evil.example" })), "tokens of the provider"),
+        ("vm", of_instance(json!({ "email": "x@p1.iam.gserviceaccount.com" })), foreign),
+        ("vm", of_instance(json!({ "google": {} })), no_metadata),
+        ("vm", ".".repeat(40_000), "it has more than 16 KiB"),
+    ]
+}
+
+#[test]
+fn forged_and_borrowed_identities_are_refused() {
+    let google = Google::start();
+    let online = ready(&google);
+    for (number, (role, jwt, words)) in forged_tokens(&google).iter().enumerate() {
         let answer = login(&online, role, jwt);
         assert_eq!(answer.status, 400, "{number}: {answer:?}");
+        assert!(answer.errors().contains(words), "{number}: {answer:?}");
         assert!(answer.body["auth"].is_null());
     }
     let hosts = ["www", "oauth2", "iam", "compute"].map(|name| format!("{name}.googleapis.com"));
@@ -171,7 +196,7 @@ fn forged_and_borrowed_identities_are_refused() {
     let certs = google.internet.asked("www.googleapis.com");
     let certs = certs.iter().filter(|asked| asked.path == "/oauth2/v1/certs").count();
     assert!(certs <= 2, "unknown keys cost one request a minute, and not {certs}");
-    login(&online, "vm", &of_instance(json!({}))).expect(200);
+    login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
 }
 
 #[test]

@@ -126,10 +126,13 @@ fn the_caller_may_choose_the_otp() {
     let token = decoded(&nobody, &done["encoded_token"], otp);
     server.client(Some(&token)).read("sys/mounts").expect(200);
     let encoded = done["encoded_token"].as_str().expect("a text");
-    for (encoded, otp) in [(encoded, "short"), ("no base64!", otp), ("", "")] {
-        nobody
-            .write("sys/decode-token", &json!({"encoded_token": encoded, "otp": otp}))
-            .expect(400);
+    for (encoded, otp, words) in [
+        (encoded, "short", "and the otp 5: they do not belong together"),
+        ("no base64!", otp, "encoded_token is not base64"),
+        ("", "", "has 0 bytes and the otp 0"),
+    ] {
+        let asked = json!({ "encoded_token": encoded, "otp": otp });
+        refused(nobody.write("sys/decode-token", &asked), words);
     }
 }
 

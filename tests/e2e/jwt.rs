@@ -93,7 +93,8 @@ fn login_token_may_end_with_line_break() {
     }
     let (signed, signature) = jwt.rsplit_once('.').expect("a token has parts");
     for sent in [format!("{signed}.\n{signature}"), format!("{signed}\n.{signature}")] {
-        login(&stage.server, &sent).expect(400);
+        let refused = login(&stage.server, &sent).expect(400);
+        assert!(refused.errors().contains("a part is not base64url"), "{refused:?}");
     }
     let file = stage.server.data().join("token.jwt");
     std::fs::write(&file, format!("{jwt}\n")).expect("a file");
@@ -184,7 +185,8 @@ fn discovered_issuer_keys_are_cached_until_new_key() {
     login(&online.server, &new.token(&claims(&json!({})))).expect(200);
     let forged = Signer::new("k3");
     for _ in 0..9 {
-        login(&online.server, &forged.token(&claims(&json!({})))).expect(400);
+        let refused = login(&online.server, &forged.token(&claims(&json!({})))).expect(400);
+        assert!(refused.errors().contains("signed by a key that is not known"), "{refused:?}");
     }
     assert_eq!(issuer.internet.requests().len(), 3, "one request a minute for unknown keys");
     online.restart();
@@ -219,50 +221,85 @@ fn source_write_refuses_redirect_other_issuer_missing_grant() {
     root.write("auth/jwt/config", &json!({ "jwks_url": KEYS })).expect(204);
 }
 
+/// The weakness, the token, and words of the refusal.
+type WeakToken = (&'static str, String, &'static str);
+
+const NOT_ALLOWED: &str = "signed by an algorithm that is not allowed";
+const NOT_THE_KEY: &str = "signature is not by the issuer's key";
+const OTHER_AUDIENCE: &str = "the token is for another audience (aud)";
+
+/// Tokens whose header or form proves nothing, with usual claims.
+fn weak_forms(signer: &Signer) -> Vec<WeakToken> {
+    let usual = claims(&json!({})).to_string();
+    let of = |header: &str| signer.token_of(header, &usual);
+    let none = of(r#"{"alg":"none"}"#);
+    let (unsigned, _) = none.rsplit_once('.').expect("a token");
+    let twice = usual.replacen('{', r#"{"sub":"root","#, 1);
+    let good = signer.token(&claims(&json!({})));
+    let (signed, signature) = good.rsplit_once('.').expect("a token");
+    let (header, _) = signed.split_once('.').expect("a token");
+    let other = signer.token(&claims(&json!({ "name": "root" })));
+    let others = other.split('.').nth(1).expect("a token");
+    vec![
+        ("no algorithm", none.clone(), NOT_ALLOWED),
+        ("no algorithm and no signature", format!("{unsigned}."), NOT_ALLOWED),
+        ("a public key as a secret", of(r#"{"alg":"HS256"}"#), NOT_ALLOWED),
+        ("an algorithm of another padding", of(r#"{"alg":"PS256"}"#), NOT_THE_KEY),
+        (
+            "an algorithm of another kind of key",
+            of(r#"{"alg":"ES256"}"#),
+            "signed by a key that is not known",
+        ),
+        (
+            "an extension that is not understood",
+            of(r#"{"alg":"RS256","crit":["b64"],"b64":false}"#),
+            "the header has crit",
+        ),
+        (
+            "the last of two claims",
+            signer.token_of(r#"{"alg":"RS256"}"#, &twice),
+            "a part is not JSON with each key once",
+        ),
+        ("other claims", format!("{header}.{others}.{signature}"), NOT_THE_KEY),
+        ("no signature", format!("{signed}."), NOT_THE_KEY),
+        ("a long text", "e30.".repeat(10_000), "it has more than 16 KiB"),
+    ]
+}
+
+/// Tokens with claims that the role or the time does not admit, and a token of another key.
+fn weak_claims(signer: &Signer) -> Vec<WeakToken> {
+    let of = |over: Value| signer.token(&claims(&over));
+    vec![
+        ("another subject", of(json!({ "sub": "Web" })), "is not the bound_subject"),
+        ("another audience", of(json!({ "aud": ["other"] })), OTHER_AUDIENCE),
+        ("no audience", of(json!({ "aud": null })), OTHER_AUDIENCE),
+        ("an end in the past", of(json!({ "exp": now() - 90 })), "the token has expired (exp)"),
+        (
+            "a beginning in the future",
+            of(json!({ "nbf": now() + 600 })),
+            "the token is not valid yet (nbf)",
+        ),
+        ("no time", of(json!({ "exp": null, "iat": null })), "the token has no time"),
+        (
+            "an end that is a text",
+            of(json!({ "exp": "9999999999" })),
+            "exp is not a number of seconds",
+        ),
+        ("another key", Signer::new("k1").token(&claims(&json!({}))), NOT_THE_KEY),
+    ]
+}
+
 #[test]
 fn no_token_passes_that_proves_nothing() {
     let stage = JwtStage::new(&json!({ "bound_subject": "web" }));
     let signer = &stage.signer;
-    let usual = claims(&json!({})).to_string();
-    let good = signer.token(&claims(&json!({})));
-    let (signed, signature) = good.rsplit_once('.').expect("a token");
-    let (header, _) = signed.split_once('.').expect("a token");
-    let twice = usual.replacen('{', r#"{"sub":"root","#, 1);
-    let usual_header = r#"{"alg":"RS256"}"#;
-    for (weakness, jwt) in [
-        ("no algorithm", signer.token_of(r#"{"alg":"none"}"#, &usual)),
-        (
-            "no algorithm and no signature",
-            format!(
-                "{}.",
-                signer.token_of(r#"{"alg":"none"}"#, &usual).rsplit_once('.').expect("a token").0
-            ),
-        ),
-        ("a public key as a secret", signer.token_of(r#"{"alg":"HS256"}"#, &usual)),
-        ("an algorithm of another padding", signer.token_of(r#"{"alg":"PS256"}"#, &usual)),
-        ("an algorithm of another kind of key", signer.token_of(r#"{"alg":"ES256"}"#, &usual)),
-        (
-            "an extension that is not understood",
-            signer.token_of(r#"{"alg":"RS256","crit":["b64"],"b64":false}"#, &usual),
-        ),
-        ("the last of two claims", signer.token_of(usual_header, &twice)),
-        ("another subject", signer.token(&claims(&json!({ "sub": "Web" })))),
-        ("another audience", signer.token(&claims(&json!({ "aud": ["other"] })))),
-        ("no audience", signer.token(&claims(&json!({ "aud": null })))),
-        ("an end in the past", signer.token(&claims(&json!({ "exp": now() - 90 })))),
-        ("a beginning in the future", signer.token(&claims(&json!({ "nbf": now() + 600 })))),
-        ("no time", signer.token(&claims(&json!({ "exp": null, "iat": null })))),
-        ("an end that is a text", signer.token(&claims(&json!({ "exp": "9999999999" })))),
-        ("another key", Signer::new("k1").token(&claims(&json!({})))),
-        ("other claims", format!("{header}.e30.{signature}")),
-        ("no signature", format!("{signed}.")),
-        ("a long text", "e30.".repeat(10_000)),
-    ] {
+    for (weakness, jwt, words) in [weak_forms(signer), weak_claims(signer)].concat() {
         let answer = login(&stage.server, &jwt);
         assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.errors().contains(words), "{weakness}: {answer:?}");
         assert!(answer.body["auth"].is_null() && !answer.errors().contains(&jwt), "{weakness}");
     }
-    login(&stage.server, &good).expect(200);
+    login(&stage.server, &signer.token(&claims(&json!({})))).expect(200);
 }
 
 #[test]

@@ -95,11 +95,19 @@ fn after_a_rekey_only_the_new_shares_unseal() {
 fn bad_parameters_begin_no_rekey() {
     let (server, _) = three_of_five();
     let nobody = server.client(None);
-    for (shares, threshold) in [(2, 3), (5, 1), (0, 0), (5, 0), (256, 3), (-1, 3), (3, -3)] {
+    for (shares, threshold, words) in [
+        (2, 3, "a threshold of 3 does not fit 2 shares"),
+        (5, 1, "with a threshold of 1"),
+        (0, 0, "0 shares cannot be made"),
+        (5, 0, "a threshold of 0 does not fit 5 shares"),
+        (256, 3, "256 shares cannot be made"),
+        (-1, 3, "secret_shares -1 is negative"),
+        (3, -3, "secret_threshold -3 is negative"),
+    ] {
         let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });
-        nobody.write(INIT, &asked).expect(400);
+        refused(nobody.write(INIT, &asked), words);
     }
-    nobody.write(INIT, &json!({})).expect(400);
+    refused(nobody.write(INIT, &json!({})), "0 shares cannot be made");
     let with = |name: &str, value: Value| {
         let mut asked = json!({ "secret_shares": 1, "secret_threshold": 1 });
         asked[name] = value;

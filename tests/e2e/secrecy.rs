@@ -71,22 +71,23 @@ fn every_connection_url_form_is_shown_without_password() {
 
 pub(super) fn a_refused_connection_never_shows_its_password() {
     let world = world();
-    let shapes: [Value; 6] = [
-        json!({ "connection_url": format!("postgresql://bulkhead:{CANARY}@[broken/demo") }),
-        json!({ "connection_url": format!("host=/tmp password='{CANARY}") }),
-        json!({ "connection_url": format!("mysql://root:{CANARY}@127.0.0.1/x") }),
-        json!({ "username": "somebody-else" }),
-        json!({ "plugin_name": "none-such" }),
-        json!({ "password": [CANARY] }),
+    let url = |text: String| json!({ "connection_url": text });
+    let shapes: [(Value, &str); 6] = [
+        (url(format!("postgresql://bulkhead:{CANARY}@[broken/demo")), "needs percent-encoding"),
+        (url(format!("host=/tmp password='{CANARY}")), "is not a list of keyword=value pairs"),
+        (url(format!("mysql://root:{CANARY}@127.0.0.1/x")), "must begin with postgresql://"),
+        (json!({ "username": "somebody-else" }), "refused user somebody-else (SQLSTATE 28P01)"),
+        (json!({ "plugin_name": "none-such" }), "there is no database plugin \"none-such\""),
+        (json!({ "password": [CANARY] }), "password: a list is not a text"),
     ];
-    for shape in shapes {
-        let refused = world.root.write("database/config/bad", &with(world.connection(), shape));
-        assert_eq!(refused.status, 400, "{refused:?}");
+    let path = "database/config/bad";
+    for (shape, words) in shapes {
+        let refused = world.root.write(path, &with(world.connection(), shape)).expect(400);
+        assert!(refused.errors().contains(words), "{refused:?} does not contain {words:?}");
     }
-    world
-        .root
-        .send("POST", "database/config/bad", format!("{{\"password\": \"{CANARY}").as_bytes())
-        .expect(400);
+    let cut = format!("{{\"password\": \"{CANARY}");
+    let refused = world.root.send("POST", path, cut.as_bytes()).expect(400);
+    assert!(refused.errors().contains("failed to parse JSON input"), "{refused:?}");
     world.bulkhead.assert_silent(CANARY);
 }
 

@@ -19,8 +19,13 @@ fn child_cannot_exceed_parent_policies() {
             &json!({ "policy": r#"path "*" { capabilities = ["read"] }"# }),
         )
         .expect(204);
-    for policies in [json!(["more"]), json!(["maker", "more"]), json!(["root"])] {
-        maker.write("auth/token/create", &json!({ "policies": policies })).expect(400);
+    for (policies, lacks) in
+        [(json!(["more"]), "more"), (json!(["maker", "more"]), "more"), (json!(["root"]), "root")]
+    {
+        let asked = json!({ "policies": policies });
+        let refused = maker.write("auth/token/create", &asked).expect(400).errors();
+        let words = format!("this token does not have policy \"{lacks}\"");
+        assert!(refused.contains(&words), "{policies}: {refused}");
     }
     let child = maker.write("auth/token/create", &json!({ "policies": ["maker"] })).expect(200);
     assert_eq!(child.body["auth"]["policies"], json!(["maker"]));

@@ -4,12 +4,14 @@
 use crate::world::World;
 use bulkhead_tests::operators::open;
 use bulkhead_tests::paths::{guest, in_version, with_text};
-use bulkhead_tests::wait::until_true;
+use bulkhead_tests::wait::{StopOnDrop, until_true};
 use bulkhead_tests::{Answer, Client};
 use serde_json::{Value, json};
+use std::ops::Range;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
@@ -109,28 +111,77 @@ fn the_version_of_a_mount_survives_a_restart() {
     );
 }
 
+/// Number of requests of a caller that sends one after the other.
+#[derive(Default)]
+struct CallerProgress {
+    sent: AtomicU64,
+    answered: AtomicU64,
+}
+
+impl CallerProgress {
+    /// Adds one to a counter at the probe until `stop`.
+    fn count(&self, (root, path): (&Client, &str), stop: &AtomicBool) {
+        while !stop.load(Ordering::SeqCst) {
+            self.sent.fetch_add(1, Ordering::SeqCst);
+            root.write(path, &json!({})).expect(204);
+            self.answered.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Runs `swap`, and returns whether a request was sent after its begin and answered before its end.
+fn meets_a_request(callers: &[CallerProgress], swap: impl FnOnce()) -> bool {
+    let sent: Vec<u64> = callers.iter().map(|one| one.sent.load(Ordering::SeqCst)).collect();
+    swap();
+    let mut both = callers.iter().zip(sent);
+    both.any(|(one, sent)| one.answered.load(Ordering::SeqCst) > sent)
+}
+
+/// Number of swaps, and the most swaps if no swap met a request before.
+const SWAPS: usize = 20;
+const MOST_SWAPS: usize = 500;
+
 #[test]
 fn repeated_swaps_lose_no_request() {
     let world = two_probes();
-    let (stop, counted) = (AtomicBool::new(false), AtomicU64::new(0));
-    thread::scope(|scope| {
-        for caller in 0..4 {
-            let (root, stop, counted) = (&world.root, &stop, &counted);
-            scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    root.write(&format!("third/count/{caller}"), &json!({})).expect(204);
-                    counted.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+    let (root, stop) = (&world.root, AtomicBool::new(false));
+    let callers: [CallerProgress; 4] = Default::default();
+    let met = thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        for (number, caller) in callers.iter().enumerate() {
+            let (path, stop) = (format!("third/count/{number}"), &stop);
+            scope.spawn(move || caller.count((root, path.as_str()), stop));
         }
-        for round in 0..20 {
-            swap(&world.root, ["2.0.0", "1.0.0"][round % 2]).expect(204);
+        let mut met = 0;
+        for round in 0..MOST_SWAPS {
+            if round >= SWAPS && met > 0 {
+                break;
+            }
+            let next = ["2.0.0", "1.0.0"][round % 2];
+            met += usize::from(meets_a_request(&callers, || drop(swap(root, next).expect(204))));
         }
-        stop.store(true, Ordering::Relaxed);
+        met
     });
-    let stored: u64 =
-        (0..4).map(|caller| note(&world.root, &caller.to_string()).as_u64().unwrap()).sum();
-    assert_eq!(stored, counted.into_inner());
+    assert!(met > 0, "no request was sent and answered during any of {MOST_SWAPS} swaps");
+    for (number, caller) in callers.into_iter().enumerate() {
+        assert_eq!(note(root, &number.to_string()), json!(caller.answered.into_inner()));
+    }
+}
+
+/// Reads until the data are migrated, and returns whether the reader saw the data before and after.
+/// `readers` counts the readers that saw the data before.
+fn read_until_migrated(root: &Client, stop: &AtomicBool, readers: &AtomicU64) -> bool {
+    let mut saw_before = false;
+    while !stop.load(Ordering::Relaxed) {
+        if root.read("third/acts").expect(200).body["data"]["migrated"] == json!(true) {
+            return saw_before;
+        }
+        if !saw_before {
+            readers.fetch_add(1, Ordering::Relaxed);
+        }
+        saw_before = true;
+    }
+    false
 }
 
 #[test]
@@ -141,18 +192,18 @@ fn schema_migration_makes_requests_wait_and_forbids_downgrade() {
     root.upload(HOSTILE, &hostile("2.0.0", 3)).expect(204);
     enable(root, "hostile", "1.0.0");
     assert_eq!(root.read("third/acts").expect(200).body["data"]["migrated"], json!(false));
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    root.read("third/acts").expect(200);
-                }
-            });
-        }
+    let (stop, readers) = (AtomicBool::new(false), AtomicU64::new(0));
+    // Each reader sends one request after the other, so that its requests span the migration.
+    let spanned = thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        let reading: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| read_until_migrated(root, &stop, &readers))).collect();
+        until_true("each reader is answered", SOON, || readers.load(Ordering::Relaxed) == 4);
         swap(root, "2.0.0").expect(204);
-        stop.store(true, Ordering::Relaxed);
+        let ended = reading.into_iter().map(|reader| reader.join().expect("no refused request"));
+        ended.collect::<Vec<_>>()
     });
+    assert_eq!(spanned, [true; 4], "each reader saw the data before and after the migration");
     assert_eq!(versions(root), both("2.0.0"));
     assert_eq!(root.read("third/acts").expect(200).body["data"]["migrated"], json!(true));
     let refused = swap(root, "1.0.0").expect(400);
@@ -216,16 +267,31 @@ fn missing_versions_and_changed_bytes_are_refused() {
     assert!(refused.expect(400).errors().contains("3.0.0"));
 }
 
+/// Swaps once `start` opens, and returns the answer and the time from request to answer.
+fn swap_at(start: &Barrier, root: &Client, version: &str) -> (Answer, Range<Instant>) {
+    start.wait();
+    let began = Instant::now();
+    let answer = swap(root, version);
+    (answer, began..Instant::now())
+}
+
 #[test]
 fn concurrent_swaps_are_sequential_or_refused() {
     let world = two_probes();
     let root = &world.root;
     root.upload(PROBE, &in_version("probe", "3.0.0")).expect(204);
+    let mut overlaps = 0;
     for _ in 0..10 {
-        let answers = thread::scope(|scope| {
-            let both = ["2.0.0", "3.0.0"].map(|version| scope.spawn(move || swap(root, version)));
+        let start = Barrier::new(2);
+        let [(one, time), (other, other_time)] = thread::scope(|scope| {
+            let start = &start;
+            let both = ["2.0.0", "3.0.0"]
+                .map(|version| scope.spawn(move || swap_at(start, root, version)));
             both.map(|one| one.join().unwrap())
         });
+        let is_overlap = time.start < other_time.end && other_time.start < time.end;
+        overlaps += usize::from(is_overlap);
+        let answers = [one, other];
         let done = answers.iter().filter(|answer| answer.status == 204).count();
         assert!(done >= 1, "{answers:?}");
         for refused in answers.iter().filter(|answer| answer.status != 204) {
@@ -236,6 +302,7 @@ fn concurrent_swaps_are_sequential_or_refused() {
         assert_eq!(asked, running, "the version that was stored last serves");
         swap(root, "1.0.0").expect(204);
     }
+    assert!(overlaps > 0, "no two swaps were under way at the same time");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Waits for a condition with a time limit, in place of a fixed sleep.
 
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Interval between two probes: short against the two seconds that the end of a lease may take, and
@@ -45,6 +46,16 @@ pub fn until_ok<T, E: Debug>(
     match poll(limit, probe) {
         Ok(found) => found,
         Err(last) => panic!("waited {limit:?} in vain: {what}; last: {last:?}"),
+    }
+}
+
+/// Sets a flag on drop, at which the threads of a scope end. The scope waits for its threads, so
+/// that a failed check would otherwise never end the test.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -33,8 +33,12 @@ fn elsewhere() -> Machine {
     Machine::vm("evil", "vm1").with_identity("apps", "shared")
 }
 
-/// The weakness, the claims of the token, and the fields of the login.
-type Row = (&'static str, Value, Value);
+/// The weakness, the claims of the token, the fields of the login, and words of the refusal.
+type Row = (&'static str, Value, Value, &'static str);
+
+const OTHER_MACHINE: &str = "xms_az_rid and xms_mirid do not match vm_name";
+const OTHER_PRINCIPAL: &str = "token object id does not match expected identities";
+const NO_ID: &str = "invalid resource_id: the value is not an id of a resource";
 
 /// A machine in another place, or with another name than the login says.
 fn of_other_places(stage: &CloudStage) -> Vec<Row> {
@@ -48,17 +52,29 @@ fn of_other_places(stage: &CloudStage) -> Vec<Row> {
     let far = azure.add(Machine::site("apps", "far").in_location("eastus"));
     let vm1 = stated(&json!({ "vm_name": "vm1" }));
     let longer = with(azure.claims(&vm), "xms_az_rid", json!(format!("{}0", vm.id)));
-    let mut bare = elsewhere.clone();
+    let mut bare =
+        azure.claims(&azure.add(Machine::vm("evil", "vm2").with_identity("evil", "id2")));
     bare.as_object_mut().unwrap().retain(|name, _| !name.starts_with("xms_"));
     let group = json!({ "subscription_id": SUBSCRIPTION, "resource_group_name": "evil" });
-    let far_claims = azure.claims(&far);
+    let (far_claims, far) = (azure.claims(&far), json!({ "resource_id": far.id }));
+    let part = stated(&json!({ "vmss_name": "we" }));
     vec![
-        ("names are matched by a part of them", set, stated(&json!({ "vmss_name": "we" }))),
-        ("a name begins with another", longer, vm1.clone()),
-        ("a shared identity stands for the machine", elsewhere, vm1.clone()),
-        ("the subscription is what is stated", abroad, vm1),
-        ("an identity is looked for in a group that is stated", bare, group),
-        ("the location of a resource is not read", far_claims, json!({ "resource_id": far.id })),
+        ("names are matched by a part of them", set, part, "do not match vmss_name"),
+        ("a name begins with another", longer, vm1.clone(), OTHER_MACHINE),
+        ("a shared identity stands for the machine", elsewhere, vm1.clone(), OTHER_MACHINE),
+        ("the subscription is what is stated", abroad, vm1, OTHER_MACHINE),
+        (
+            "an identity is looked for in a group that is stated",
+            bare,
+            group,
+            "neither token object id nor token app id match",
+        ),
+        (
+            "the location of a resource is not read",
+            far_claims,
+            far,
+            "location not authorized: \"eastus\"",
+        ),
     ]
 }
 
@@ -66,14 +82,29 @@ fn of_other_places(stage: &CloudStage) -> Vec<Row> {
 fn by_ids(stage: &CloudStage) -> Vec<Row> {
     let machine = elsewhere();
     let bound = machine.id.replace("/evil/", "/apps/");
+    let row = |(weakness, id, words): (&'static str, String, &'static str)| {
+        (weakness, stage.azure.claims(&machine), json!({ "resource_id": id }), words)
+    };
     [
-        ("the group of an identity counts as the machine's", machine.id.clone()),
-        ("a resource id is held against no claim", bound.clone()),
-        ("a resource id leaves its group by dots", bound.replace("/apps/", "/apps/../evil/")),
-        ("a resource id ends in a query", format!("{}?/resourceGroups/apps/", machine.id)),
-        ("a resource id ends in a fragment", format!("{}#/resourceGroups/apps/", machine.id)),
+        (
+            "the group of an identity counts as the machine's",
+            machine.id.clone(),
+            "resource group not authorized: \"evil\"",
+        ),
+        ("a resource id is held against no claim", bound.clone(), "do not match resource_id"),
+        (
+            "a resource id leaves its group by dots",
+            bound.replace("/apps/", "/apps/../evil/"),
+            NO_ID,
+        ),
+        ("a resource id ends in a query", format!("{}?/resourceGroups/apps/", machine.id), NO_ID),
+        (
+            "a resource id ends in a fragment",
+            format!("{}#/resourceGroups/apps/", machine.id),
+            NO_ID,
+        ),
     ]
-    .map(|(weakness, id)| (weakness, stage.azure.claims(&machine), json!({ "resource_id": id })))
+    .map(row)
     .into()
 }
 
@@ -83,19 +114,34 @@ fn by_claims(stage: &CloudStage) -> Vec<Row> {
     let other = elsewhere().identity.principal;
     let issuer = format!("https://sts.windows.net/{OTHER}/");
     let many: Vec<String> = (0..600).map(|one| format!("g{one}")).collect();
+    let row = |(weakness, name, value, words): (&'static str, &str, Value, &'static str)| {
+        (weakness, with(claims.clone(), name, value), json!({}), words)
+    };
+    let longer = json!("https://management.azure.com/x");
+    let unprinted = "a group alias that cannot be printed";
     [
-        ("another machine's identity", "oid", json!(other)),
-        ("the issuer of another tenant", "iss", json!(issuer)),
-        ("the tenant's claim is not looked at", "tid", json!(OTHER)),
-        ("the audience is a beginning", "aud", json!("https://management.azure.com/x")),
-        ("the token has no audience", "aud", Value::Null),
-        ("an end is a text", "exp", json!("9999999999")),
-        ("more groups than a token can name are a fault", "groups", json!(many)),
-        ("a group that cannot be printed is a fault", "groups", json!(["a\u{7}b"])),
-        ("an id that cannot be printed is a fault", "oid", json!("a\u{0}b")),
-        ("the beginning is in the future", "nbf", json!(9_999_999_999_u64)),
+        ("another machine's identity", "oid", json!(other), OTHER_PRINCIPAL),
+        ("the issuer of another tenant", "iss", json!(issuer), "the token is of another issuer"),
+        ("the tenant's claim is not looked at", "tid", json!(OTHER), "the token is of tenant"),
+        ("the audience is a beginning", "aud", longer, "the token is for another audience"),
+        ("the token has no audience", "aud", Value::Null, "aud is neither a text nor a list"),
+        ("an end is a text", "exp", json!("9999999999"), "exp is not a number of seconds"),
+        (
+            "more groups than a token can name are a fault",
+            "groups",
+            json!(many),
+            "the login comes with 600 group aliases",
+        ),
+        ("a group that cannot be printed is a fault", "groups", json!(["a\u{7}b"]), unprinted),
+        ("an id that cannot be printed is a fault", "oid", json!("a\u{0}b"), OTHER_PRINCIPAL),
+        (
+            "the beginning is in the future",
+            "nbf",
+            json!(9_999_999_999_u64),
+            "the token does not hold before",
+        ),
     ]
-    .map(|(weakness, name, value)| (weakness, with(claims.clone(), name, value), json!({})))
+    .map(row)
     .into()
 }
 
@@ -105,10 +151,11 @@ fn original_azure_plugin_weaknesses_borrow_no_identity() {
     let own = stage.azure.add(Machine::vm("apps", "vm0"));
     stage.login(&stage.azure.claims(&own), &json!({})).expect(200);
     let rows = [of_other_places(&stage), by_ids(&stage), by_claims(&stage)].concat();
-    for (weakness, claims, fields) in rows {
+    for (weakness, claims, fields, words) in rows {
         stage.internet.forget();
         let answer = stage.login(&claims, &fields);
         assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.errors().contains(words), "{weakness}: {answer:?}");
         assert!(answer.body["auth"].is_null(), "{weakness}");
         for asked in stage.internet.requests() {
             let is_own = asked.host == ARM && asked.path.starts_with("/subscriptions/");
@@ -131,40 +178,46 @@ fn malformed_tokens_accepted_by_original_plugin_are_refused() {
         |name: &str, other: &str| text.replace(&format!("\"{name}\""), &format!("\"{other}\""));
     let good = signer.token(&claims);
     let whole: Vec<&str> = good.split('.').collect();
-    let json_form = json!({
-        "protected": whole[0], "payload": whole[1], "signature": whole[2],
-    });
+    let json_form = json!({ "protected": whole[0], "payload": whole[1], "signature": whole[2] });
     let twice = text.replacen('{', &format!("{{\"oid\":\"{OTHER}\","), 1);
-    for (weakness, jwt) in [
+    let of = |header: &str| signer.token_of(header, &text);
+    let brought = json!({ "alg": "RS256", "kid": "mine", "jwk": signer.jwk() }).to_string();
+    let named = r#"{"alg":"RS256","kid":"mine","jku":"https://evil.example/k"}"#;
+    let (unknown, algorithm) =
+        ("signed by a key that is not known", "algorithm that is not allowed");
+    for (weakness, jwt, words) in [
         (
             "claims are matched without regard to case",
             signer.token_of(header, &folded("oid", "OID")),
+            "the token has no object id (oid)",
         ),
-        ("claims are matched by folding", signer.token_of(header, &folded("iss", "i\u{17f}s"))),
-        ("the last of two claims wins", signer.token_of(header, &twice)),
-        ("JSON is read for a token", json_form.to_string()),
-        ("no signature is asked for", signer.token_of(r#"{"alg":"none","kid":"k1"}"#, &text)),
         (
-            "the token chooses the algorithm",
-            signer.token_of(r#"{"alg":"HS256","kid":"k1"}"#, &text),
+            "claims are matched by folding",
+            signer.token_of(header, &folded("iss", "i\u{17f}s")),
+            "the token is of another issuer",
         ),
-        ("the token brings its key", {
-            let brought = json!({ "alg": "RS256", "kid": "mine", "jwk": signer.jwk() });
-            signer.token_of(&brought.to_string(), &text)
-        }),
-        ("the token names its key's place", {
-            let named = json!({ "alg": "RS256", "kid": "mine", "jku": "https://evil.example/k" });
-            signer.token_of(&named.to_string(), &text)
-        }),
-        ("the token names no key", signer.token_of(r#"{"alg":"RS256"}"#, &text)),
-        ("what is critical is ignored", {
-            signer.token_of(r#"{"alg":"RS256","kid":"k1","crit":["x"],"x":1}"#, &text)
-        }),
-        ("forty thousand dots", ".".repeat(40_000)),
+        (
+            "the last of two claims wins",
+            signer.token_of(header, &twice),
+            "a part is not JSON with each key once",
+        ),
+        ("JSON is read for a token", json_form.to_string(), "three parts separated by dots"),
+        ("no signature is asked for", of(r#"{"alg":"none","kid":"k1"}"#), algorithm),
+        ("the token chooses the algorithm", of(r#"{"alg":"HS256","kid":"k1"}"#), algorithm),
+        ("the token brings its key", of(&brought), unknown),
+        ("the token names its key's place", of(named), unknown),
+        ("the token names no key", of(r#"{"alg":"RS256"}"#), unknown),
+        (
+            "what is critical is ignored",
+            of(r#"{"alg":"RS256","kid":"k1","crit":["x"],"x":1}"#),
+            "the header has crit",
+        ),
+        ("forty thousand dots", ".".repeat(40_000), "it has more than 16 KiB"),
     ] {
         let body = json!({ "role": "dev", "jwt": jwt });
         let answer = stage.online.server.client(None).write("auth/azure/login", &body);
         assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.errors().contains(words), "{weakness}: {answer:?}");
     }
     assert!(stage.internet.asked("evil.example").is_empty());
     let keys = stage.internet.asked("login.microsoftonline.com");
@@ -215,7 +268,9 @@ fn tenant_id_altering_url_is_refused() {
     let root = &stage.online.root;
     for tenant in ["../x", "x?y=", "evil.example/x", "common", "organizations", "consumers", "a b"]
     {
-        root.write("auth/azure/config", &json!({ "tenant_id": tenant })).expect(400);
+        let refused = root.write("auth/azure/config", &json!({ "tenant_id": tenant })).expect(400);
+        let words = format!("tenant_id \"{tenant}\" is neither the GUID nor a domain");
+        assert!(refused.errors().contains(&words), "{refused:?}");
     }
     let config = root.read("auth/azure/config").expect(200);
     assert_eq!(config.body["data"]["tenant_id"], TENANT);

@@ -10,8 +10,15 @@ use serde_json::{Value, json};
 const IAM: &str = "iam.googleapis.com";
 const COMPUTE: &str = "compute.googleapis.com";
 
-/// The weakness, the role and the token.
-type Row = (&'static str, &'static str, String);
+/// The weakness, the role, the token, and words of the refusal.
+type Row = (&'static str, &'static str, String, &'static str);
+
+const EXPIRED: &str = "JWT is expired";
+const NOT_OF_PROVIDER: &str = "accepts only tokens of the provider";
+const NO_SUBJECT: &str = "expected JWT to have 'sub' claim";
+const NO_AUDIENCE: &str = "aud is neither a text nor a list of texts";
+const OTHER_AUDIENCE: &str = "must end in \"vault/dev\", and no other audience is allowed";
+const NO_FORMAT: &str = "the GCE metadata of the JWT is not in the provider's format";
 
 /// Tokens with a form that another parser would accept.
 fn by_form(google: &Google) -> Vec<Row> {
@@ -26,32 +33,46 @@ fn by_form(google: &Google) -> Vec<Row> {
     let place = r#"{"alg":"RS256","kid":"x","jku":"https://evil.example/k"}"#;
     let instance = google.identity(&json!({ "iss": EMAIL, "sub": EMAIL }));
     let hmac = signer.token_of(r#"{"alg":"HS256","kid":"g1"}"#, &claims);
+    let twice = signer.token_of(&header, &twice);
+    let placed = signer.token_of(place, &claims);
+    let parts = "three parts separated by dots";
     vec![
-        ("an account signs that it is an instance", "vm", signer.token(&instance)),
-        ("claims are matched without regard to case", "dev", folded("\"SUB\"")),
-        ("claims are matched by folding", "dev", folded("\"\u{17f}ub\"")),
-        ("the last of two claims wins", "dev", signer.token_of(&header, &twice)),
-        ("JSON is read for a token", "dev", form.to_string()),
-        ("a key signs by HS256", "dev", hmac),
-        ("the token names its key's place", "dev", signer.token_of(place, &claims)),
-        ("forty thousand dots", "dev", ".".repeat(40_000)),
+        ("an account signs that it is an instance", "vm", signer.token(&instance), NOT_OF_PROVIDER),
+        ("claims are matched without regard to case", "dev", folded("\"SUB\""), NO_SUBJECT),
+        ("claims are matched by folding", "dev", folded("\"\u{17f}ub\""), NO_SUBJECT),
+        ("the last of two claims wins", "dev", twice, "a part is not JSON with each key once"),
+        ("JSON is read for a token", "dev", form.to_string(), parts),
+        ("a key signs by HS256", "dev", hmac, "an algorithm that is not allowed"),
+        ("the token names its key's place", "dev", placed, "the JWT's subject has no such key"),
+        ("forty thousand dots", "dev", ".".repeat(40_000), "it has more than 16 KiB"),
     ]
 }
 
 /// Tokens of an account for another role or another account.
 fn by_claims(google: &Google) -> Vec<Row> {
+    let end = json!({ "exp": (now() + 60).to_string() });
+    let encoded = json!({ "sub": "a%2f..@p1.iam.gserviceaccount.com" });
+    let foreign = "the token's issuer or email is not that of service account";
     [
-        ("an end is a text", json!({ "exp": (now() + 60).to_string() })),
-        ("the audience is absent", json!({ "aud": null })),
-        ("the audiences are none", json!({ "aud": [] })),
-        ("the audience ends in the role's letters", json!({ "aud": "notvault/dev" })),
-        ("one audience of two is another's", json!({ "aud": ["vault/dev", "x"] })),
-        ("the issuer of an account is not read", json!({ "iss": OWN })),
-        ("the beginning is not read", json!({ "nbf": now() + 600 })),
-        ("a subject is a path", json!({ "sub": "../../../oauth2/v1/certs" })),
-        ("a subject is encoded", json!({ "sub": "a%2f..@p1.iam.gserviceaccount.com" })),
+        ("an end is a text", end, "exp is not a number of seconds"),
+        ("the audience is absent", json!({ "aud": null }), NO_AUDIENCE),
+        ("the audiences are none", json!({ "aud": [] }), NO_AUDIENCE),
+        (
+            "the audience ends in the role's letters",
+            json!({ "aud": "notvault/dev" }),
+            OTHER_AUDIENCE,
+        ),
+        ("one audience of two is another's", json!({ "aud": ["vault/dev", "x"] }), OTHER_AUDIENCE),
+        ("the issuer of an account is not read", json!({ "iss": OWN }), foreign),
+        (
+            "the beginning is not read",
+            json!({ "nbf": now() + 600 }),
+            "the token does not hold before",
+        ),
+        ("a subject is a path", json!({ "sub": "../../../oauth2/v1/certs" }), NO_SUBJECT),
+        ("a subject is encoded", encoded, NO_SUBJECT),
     ]
-    .map(|(weakness, change)| (weakness, "dev", google.of_account(&change)))
+    .map(|(weakness, change, words)| (weakness, "dev", google.of_account(&change), words))
     .into()
 }
 
@@ -66,19 +87,25 @@ fn by_instances(google: &Google) -> Vec<Row> {
         json!({ "google": { "compute_engine": all } })
     };
     let account = json!({ "sub": number, "azp": number, "email": other.email });
-    let early = json!(1_000_000_000);
-    let late = json!(4_102_444_800_u64);
+    let early = compute("instance_creation_timestamp", json!(1_000_000_000));
+    let late = compute("instance_creation_timestamp", json!(4_102_444_800_u64));
+    let evil = json!({ "iss": "https://evil.example" });
+    let foreign = "the instance does not run as service account";
     [
-        ("the issuer is not read", json!({ "iss": "https://evil.example" })),
-        ("the instance's account is not compared", account),
-        ("the instance's id is not compared", compute("instance_id", json!("7"))),
-        ("an instance was made after it", compute("instance_creation_timestamp", early)),
-        ("an instance is made in the future", compute("instance_creation_timestamp", late)),
-        ("an instance's name is a path", compute("instance_name", json!("i1/../i2"))),
-        ("a zone is a path", compute("zone", json!("us-east1-b/instances/i1?x="))),
-        ("a project is a path", compute("project_id", json!("p1/../p2"))),
+        ("the issuer is not read", evil, NOT_OF_PROVIDER),
+        ("the instance's account is not compared", account, foreign),
+        (
+            "the instance's id is not compared",
+            compute("instance_id", json!("7")),
+            "the instance has another instance_id",
+        ),
+        ("an instance was made after it", early, "the token is of an earlier instance"),
+        ("an instance is made in the future", late, "gives an instance made in the future"),
+        ("an instance's name is a path", compute("instance_name", json!("i1/../i2")), NO_FORMAT),
+        ("a zone is a path", compute("zone", json!("us-east1-b/instances/i1?x=")), NO_FORMAT),
+        ("a project is a path", compute("project_id", json!("p1/../p2")), NO_FORMAT),
     ]
-    .map(|(weakness, change)| (weakness, "vm", google.of_instance(&change)))
+    .map(|(weakness, change, words)| (weakness, "vm", google.of_instance(&change), words))
     .into()
 }
 
@@ -87,9 +114,10 @@ fn tokens_wrongly_accepted_by_original_plugin_are_refused() {
     let google = Google::start();
     let online = ready(&google);
     let rows = [by_form(&google), by_claims(&google), by_instances(&google)].concat();
-    for (weakness, role, jwt) in rows {
+    for (weakness, role, jwt, words) in rows {
         let answer = login(&online, role, &jwt);
         assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
+        assert!(answer.errors().contains(words), "{weakness}: {answer:?}");
         assert!(answer.body["auth"].is_null(), "{weakness}");
     }
     for asked in google.internet.requests() {
@@ -108,15 +136,18 @@ fn an_invalid_token_causes_no_request() {
     let google = Google::start();
     let online = ready(&google);
     google.internet.forget();
-    for (role, jwt) in [
-        ("dev", google.of_account(&json!({ "aud": "vault/other" }))),
-        ("dev", google.of_account(&json!({ "exp": now() - 61 }))),
-        ("dev", google.of_account(&json!({ "exp": now() + 3_000 }))),
-        ("vm", google.of_instance(&json!({ "aud": "vault/dev" }))),
-        ("vm", google.of_instance(&json!({ "iss": "https://evil.example" }))),
-        ("vm", google.of_account(&json!({ "aud": "vault/vm" }))),
+    let (account, instance) =
+        (|over: Value| google.of_account(&over), |over: Value| google.of_instance(&over));
+    for (role, jwt, words) in [
+        ("dev", account(json!({ "aud": "vault/other" })), "must end in \"vault/dev\""),
+        ("dev", account(json!({ "exp": now() - 61 })), EXPIRED),
+        ("dev", account(json!({ "exp": now() + 3_000 })), "service account JWTs expire within"),
+        ("vm", instance(json!({ "aud": "vault/dev" })), "must end in \"vault/vm\""),
+        ("vm", instance(json!({ "iss": "https://evil.example" })), NOT_OF_PROVIDER),
+        ("vm", account(json!({ "aud": "vault/vm" })), "claims with GCE metadata"),
     ] {
-        login(&online, role, &jwt).expect(400);
+        let refused = login(&online, role, &jwt).expect(400);
+        assert!(refused.errors().contains(words), "{refused:?}");
     }
     assert!(google.internet.requests().is_empty(), "{:?}", google.internet.requests());
 }
@@ -153,7 +184,8 @@ fn a_role_without_gce_inference_refuses_instance_tokens() {
     let mut short = google.identity(&json!({ "aud": "vault/dev" }));
     short.as_object_mut().unwrap().remove("google");
     for jwt in [full, google.cloud.token(&short)] {
-        login(&online, "dev", &jwt).expect(400);
+        let refused = login(&online, "dev", &jwt).expect(400);
+        assert!(refused.errors().contains("does not allow GCE inference"), "{refused:?}");
     }
 }
 
@@ -221,19 +253,22 @@ fn missing_role_edits_and_private_endpoints_are_refused() {
         let path = format!("auth/gcp/role/none/{path}");
         online.root.write(&path, &json!({ "add": "a:b" })).expect(404);
     }
-    for place in [
-        "http://169.254.169.254",
-        "https://169.254.169.254",
-        "https://[::1]:8443",
-        "https://127.0.0.1",
-        "https://10.0.0.1",
-        "https://metadata.google.internal",
-        "https://u:p@www.googleapis.com",
-        "https://x.example/?a",
-        "https://x.example/#a",
+    let private = "is private, loopback, link-local or reserved";
+    for (place, words) in [
+        ("http://169.254.169.254", "does not begin with https://"),
+        ("https://169.254.169.254", private),
+        ("https://[::1]:8443", private),
+        ("https://127.0.0.1", private),
+        ("https://10.0.0.1", private),
+        ("https://metadata.google.internal", private),
+        ("https://u:p@www.googleapis.com", "has no host, or a bad port"),
+        ("https://x.example/?a", "has an invalid path"),
+        ("https://x.example/#a", "has an invalid path"),
     ] {
         let config = json!({ "custom_endpoint": { "api": place } });
-        online.root.write("auth/gcp/config", &config).expect(400);
+        let refused = online.root.write("auth/gcp/config", &config).expect(400).errors();
+        let words = format!("custom_endpoint api: \"{place}\" {words}");
+        assert!(refused.contains(&words), "{refused} does not contain {words}");
     }
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
 }

@@ -3,7 +3,7 @@
 use super::{DirectoryStage, FIRST};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{DirectoryKind, DirectoryServer};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -279,44 +279,80 @@ fn unreachable_directory_is_502_and_loses_no_password() {
     stage.root.write("directory/rotate-root", &json!({})).expect(502);
 }
 
+/// Asserts that a write is refused for the reason `words`.
+#[track_caller]
+fn refused(stage: &DirectoryStage, path: &str, body: Value, words: &str) {
+    let refused = stage.root.write(path, &body).expect(400);
+    assert!(refused.errors().contains(words), "{path} {body}: {refused:?}");
+}
+
+/// Writes bad roles, each with another mistake, with the account `one`.
+fn refuse_roles(stage: &DirectoryStage, one: &str) {
+    let path = "directory/roles/build";
+    for (role, words) in [
+        (json!({}), "service_account_name is required"),
+        (json!({ "service_account_name": "" }), "service_account_name is required"),
+        (
+            json!({ "service_account_name": "nothing-of-the-kind" }),
+            "there is no account \"nothing-of-the-kind\"",
+        ),
+        (json!({ "service_account_name": one, "ttl": "3h" }), "ttl 3h is longer than"),
+        (json!({ "service_account_name": one, "ttl": -1 }), "ttl: -1 is not a duration"),
+        (json!({ "service_account_name": one, "ttl": "soon" }), "ttl: \"soon\" is not a duration"),
+        (
+            json!({ "service_account_name": one, "password": FIRST }),
+            "password is for configurations with self_rotation",
+        ),
+    ] {
+        refused(stage, path, role, words);
+        stage.root.read(path).expect(404);
+    }
+}
+
+/// Writes bad sets, each with another mistake, with the accounts `one` and `other`.
+fn refuse_sets(stage: &DirectoryStage, one: &str, other: &str) {
+    let path = "directory/library/team";
+    let both = json!([one, other]);
+    for (set, words) in [
+        (json!({}), "service_account_names is required"),
+        (json!({ "service_account_names": [] }), "service_account_names is required"),
+        (json!({ "service_account_names": [""] }), "service_account_names is required"),
+        (
+            json!({ "service_account_names": [one, "nothing-of-the-kind"] }),
+            "there is no account \"nothing-of-the-kind\"",
+        ),
+        (json!({ "service_account_names": [one, one.to_uppercase()] }), "are the same account"),
+        (
+            json!({ "service_account_names": both, "ttl": "2h", "max_ttl": "1h" }),
+            "max_ttl 1h is less than ttl 2h",
+        ),
+        (json!({ "service_account_names": both, "ttl": -1 }), "ttl: -1 is not a duration"),
+        (
+            json!({ "service_account_names": [one], "disable_check_in_enforcement": "perhaps" }),
+            "disable_check_in_enforcement: \"perhaps\" is not a boolean",
+        ),
+    ] {
+        refused(stage, path, set, words);
+        stage.root.read(path).expect(404);
+        refused(stage, &format!("{path}/check-out"), json!({}), "there is no set \"team\"");
+    }
+}
+
 #[test]
 fn bad_roles_and_sets_are_400_without_change() {
     for stage in DirectoryStage::both() {
         stage.root.write("directory/config", &json!({ "max_ttl": "2h" })).expect(204);
         let (one, other) = (stage.name("svc1"), stage.name("svc2"));
-        for role in [
-            json!({}),
-            json!({ "service_account_name": "" }),
-            json!({ "service_account_name": "nothing-of-the-kind" }),
-            json!({ "service_account_name": one, "ttl": "3h" }),
-            json!({ "service_account_name": one, "ttl": -1 }),
-            json!({ "service_account_name": one, "ttl": "soon" }),
-            json!({ "service_account_name": one, "password": FIRST }),
-        ] {
-            stage.root.write("directory/roles/build", &role).expect(400);
-            stage.root.read("directory/roles/build").expect(404);
-        }
-        for set in [
-            json!({}),
-            json!({ "service_account_names": [] }),
-            json!({ "service_account_names": [""] }),
-            json!({ "service_account_names": [one, "nothing-of-the-kind"] }),
-            json!({ "service_account_names": [one, one.to_uppercase()] }),
-            json!({ "service_account_names": [one, other], "ttl": "2h", "max_ttl": "1h" }),
-            json!({ "service_account_names": [one, other], "ttl": -1 }),
-            json!({ "service_account_names": [one], "disable_check_in_enforcement": "perhaps" }),
-        ] {
-            stage.root.write("directory/library/team", &set).expect(400);
-            stage.root.read("directory/library/team").expect(404);
-            stage.root.write("directory/library/team/check-out", &json!({})).expect(400);
-        }
+        refuse_roles(&stage, &one);
+        refuse_sets(&stage, &one, &other);
         assert!(stage.takes("svc1", FIRST) && stage.takes("svc2", FIRST));
         stage.set("team", &["svc1"], json!({}));
-        for asked in [json!({ "ttl": -1 }), json!({ "ttl": "soon" })] {
-            stage.root.write("directory/library/team/check-out", &asked).expect(400);
-        }
+        let path = "directory/library/team/check-out";
+        refused(&stage, path, json!({ "ttl": -1 }), "ttl: -1 is not a duration");
+        refused(&stage, path, json!({ "ttl": "soon" }), "ttl: \"soon\" is not a duration");
         let stranger = json!({ "service_account_names": [other] });
-        stage.root.write("directory/library/team/check-in", &stranger).expect(400);
+        let path = "directory/library/team/check-in";
+        refused(&stage, path, stranger, "is not an account of this set");
         let status = stage.root.read("directory/library/team/status").expect(200);
         assert_eq!(status.body["data"][&one]["available"], true);
         assert!(stage.takes("svc2", FIRST));

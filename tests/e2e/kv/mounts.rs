@@ -2,8 +2,10 @@
 
 use super::data;
 use crate::world::World;
-use bulkhead_tests::wait::until_true;
+use bulkhead_tests::Client;
+use bulkhead_tests::wait::{StopOnDrop, until_true};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -98,6 +100,34 @@ fn secrets_of_version_1_become_versions_in_place() {
     assert_eq!(first.body["data"]["data"]["user"], "a");
 }
 
+/// Number of writers beside the upgrade.
+const WRITERS: usize = 4;
+
+/// Writes one secret after the other until version 2 answers, and returns the number of secrets.
+/// `begun` counts the writers with a stored secret.
+fn write_until_upgraded(
+    (root, writer): (&Client, usize),
+    begun: &AtomicUsize,
+    stop: &AtomicBool,
+) -> usize {
+    for number in 0.. {
+        let path = format!("old/w{writer}/{number}");
+        let answer = root.write(&path, &json!({ "n": number }));
+        if answer.status != 204 {
+            // Version 2 answers 404 with the other path.
+            answer.expect(404);
+            return number;
+        }
+        if number == 0 {
+            begun.fetch_add(1, Ordering::Relaxed);
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    panic!("version 2 did not answer writer {writer}");
+}
+
 #[test]
 fn kv_upgrade_loses_no_concurrent_write() {
     let world = World::empty();
@@ -105,18 +135,18 @@ fn kv_upgrade_loses_no_concurrent_write() {
     for number in 0..600 {
         world.root.write(&format!("old/s/{number}"), &json!({ "n": number })).expect(204);
     }
+    let (begun, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let written = std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..4)
+        let _stop = StopOnDrop(&stop);
+        let (begun, stop) = (&begun, &stop);
+        let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let root = world.bulkhead.root();
-                scope.spawn(move || {
-                    let path = |number: &usize| format!("old/w{writer}/{number}");
-                    // Version 2 answers 404 with the other path.
-                    let put = |n: &usize| root.write(&path(n), &json!({ "n": n })).status == 204;
-                    (0..).take_while(put).count()
-                })
+                scope.spawn(move || write_until_upgraded((&root, writer), begun, stop))
             })
             .collect();
+        // From version 1 to version 2, the writes of each writer follow each other without a gap.
+        until_true("each writer has written", SOON, || begun.load(Ordering::Relaxed) == WRITERS);
         let to_2 = json!({ "options": { "version": "2" } });
         world.root.write("sys/mounts/old/tune", &to_2).expect(204);
         writers.into_iter().map(|writer| writer.join().expect("a writer ends")).collect::<Vec<_>>()
