@@ -3,7 +3,7 @@
 //! Auth methods know an [`Entity`] by its aliases: an alias (a name at a mount) belongs to a single
 //! entity as long as the alias exists. Groups contain entities and other groups; the auth method
 //! decides who is in an external group. A token refers to its entity, and the present rights of the
-//! entity and its groups count in every decision about the token ([`standing`]).
+//! entity and its groups count in every decision about the token ([`entity_context`]).
 //!
 //! Every lookup reads records by key ([`index`]): neither a login nor a request scans all entities
 //! or all groups. This module knows neither tokens nor the content of policies.

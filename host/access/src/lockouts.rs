@@ -99,14 +99,14 @@ impl Lockouts {
         let key = self.key(mount, name);
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);
-        let known = table.get(&key);
-        if known.is_some_and(FailureCounter::is_locked) {
+        let entry = table.get(&key);
+        if entry.is_some_and(FailureCounter::is_locked) {
             return FailureEffect::WasLocked;
         }
-        let number = known.map_or(0, |known| known.number).saturating_add(1);
+        let number = entry.map_or(0, |entry| entry.number).saturating_add(1);
         // A name stays with its first client, so that no client pays for another client's names.
-        let client = known.map_or(client, |known| known.client);
-        if known.is_none() && !table.make_room(client) {
+        let client = entry.map_or(client, |entry| entry.client);
+        if entry.is_none() && !table.make_room(client) {
             return FailureEffect::NoRoom;
         }
         let is_locked = number >= policy.threshold;

@@ -92,7 +92,7 @@ impl Quorum {
             return Ok(alone.into_key().into_iter().collect());
         };
         let mut giver = self.take_giver(client);
-        giver.given.retain(|known| !known.is_same(share));
+        giver.given.retain(|other| !other.is_same(share));
         self.givers.push(giver);
         let mut keys = Vec::new();
         for pool in self.pools(number)? {
@@ -189,9 +189,9 @@ impl Quorum {
     /// Returns the keys of all sets that this share completes in the pool.
     fn keys_with(&self, share: &KeyShare, pool: &[&KeyShare]) -> Result<Vec<SealKey>, String> {
         let mut by_number: BTreeMap<u8, Vec<&KeyShare>> = BTreeMap::new();
-        for known in pool {
-            let number = known.number();
-            number.into_iter().for_each(|it| by_number.entry(it).or_default().push(known));
+        for candidate in pool {
+            let number = candidate.number();
+            number.into_iter().for_each(|it| by_number.entry(it).or_default().push(candidate));
         }
         let groups: Vec<Vec<&KeyShare>> = by_number.into_values().collect();
         let mut sets = Vec::new();

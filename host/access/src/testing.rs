@@ -15,10 +15,10 @@ impl TemporaryStore {
     pub(crate) async fn new(name: &str) -> Self {
         let folder = format!("bulkhead-core-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(folder);
-        let held = DataDirectory::hold(StoreOptions::at(&directory)).await.unwrap();
-        let key = dev_key(&held).unwrap();
-        held.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
-        let store = held.open(key).await.unwrap();
+        let data = DataDirectory::hold(StoreOptions::at(&directory)).await.unwrap();
+        let key = dev_key(&data).unwrap();
+        data.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
+        let store = data.open(key).await.unwrap();
         Self { directory, store }
     }
 

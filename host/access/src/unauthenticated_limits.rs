@@ -128,7 +128,7 @@ impl LimiterState {
     /// Counts a refusal and writes a log line from time to time.
     fn refuse(&mut self, remote: IpAddr, now: Instant, log: &dyn Log) -> Failure {
         self.refused += 1;
-        if self.last_logged.is_none_or(|told| now >= told + LOG_INTERVAL) {
+        if self.last_logged.is_none_or(|logged_at| now >= logged_at + LOG_INTERVAL) {
             let pairs = [("remote", remote.to_string()), ("refused", self.refused.to_string())];
             log.line("warn", "unauthenticated-requests-refused", &pairs);
             (self.refused, self.last_logged) = (0, Some(now));
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn each_client_has_own_budget_refilling_per_second() {
-        let (strangers, log, now) =
+        let (limiter, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
-        let admit = |remote: &str, now| strangers.admit_at(remote.parse().unwrap(), now, &log);
+        let admit = |remote: &str, now| limiter.admit_at(remote.parse().unwrap(), now, &log);
         for _ in 0..BURST_REQUESTS {
             assert_eq!(admit("2001:db8::1", now), Ok(()));
         }
@@ -177,25 +177,24 @@ mod tests {
 
     #[tokio::test]
     async fn refusal_is_delayed_and_delayed_refusals_are_bounded() {
-        let (strangers, log) =
-            (Arc::new(UnauthenticatedLimiter::default()), RecordingLog::default());
+        let (limiter, log) = (Arc::new(UnauthenticatedLimiter::default()), RecordingLog::default());
         let remote = IpAddr::from([192, 0, 2, 1]);
         let long_after = Instant::now() + Duration::from_mins(1);
-        while strangers.admit_at(remote, long_after, &log).is_ok() {}
+        while limiter.admit_at(remote, long_after, &log).is_ok() {}
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..MAX_DELAYED_REFUSALS {
-            let strangers = Arc::clone(&strangers);
+            let limiter = Arc::clone(&limiter);
             waiting.spawn(async move {
-                let asked = Instant::now();
-                assert!(strangers.admit(remote, &RecordingLog::default()).await.is_err());
-                asked.elapsed()
+                let start = Instant::now();
+                assert!(limiter.admit(remote, &RecordingLog::default()).await.is_err());
+                start.elapsed()
             });
         }
-        while strangers.pauses.available_permits() > 0 {
+        while limiter.pauses.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert!(strangers.admit(remote, &log).await.is_err());
-        assert_eq!(strangers.pauses.available_permits(), 0, "the one beyond did not wait");
+        assert!(limiter.admit(remote, &log).await.is_err());
+        assert_eq!(limiter.pauses.available_permits(), 0, "the one beyond did not wait");
         assert!(waiting.join_all().await.into_iter().all(|waited| waited >= REFUSAL_DELAY));
         let drawn: std::collections::BTreeSet<_> = (0..100).map(|_| draw_delay()).collect();
         assert!(
@@ -206,15 +205,15 @@ mod tests {
 
     #[test]
     fn successful_login_returns_answer_to_budget() {
-        let (strangers, log, now) =
+        let (limiter, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
         let remote = IpAddr::from([192, 0, 2, 1]);
         for _ in 0..10 * BURST_REQUESTS {
-            strangers.admit_at(remote, now, &log).unwrap();
-            strangers.give_back(remote);
+            limiter.admit_at(remote, now, &log).unwrap();
+            limiter.give_back(remote);
         }
         let answered =
-            (0..2 * BURST_REQUESTS).filter(|_| strangers.admit_at(remote, now, &log).is_ok());
+            (0..2 * BURST_REQUESTS).filter(|_| limiter.admit_at(remote, now, &log).is_ok());
         assert_eq!(
             answered.count(),
             usize::try_from(BURST_REQUESTS).unwrap(),
@@ -224,25 +223,25 @@ mod tests {
 
     #[test]
     fn address_flood_shares_one_budget_in_bounded_memory() {
-        let (strangers, log, now) =
+        let (limiter, log, now) =
             (UnauthenticatedLimiter::default(), RecordingLog::default(), Instant::now());
         let address = |number: u32| IpAddr::from(number.to_be_bytes());
         let count = u32::try_from(CLIENTS_MAX).unwrap();
         for number in 0..count {
-            strangers.admit_at(address(number), now, &log).unwrap();
+            limiter.admit_at(address(number), now, &log).unwrap();
         }
         let others = (0..2 * BURST_REQUESTS).map(|number| address(count + number));
-        let answered = others.filter(|one| strangers.admit_at(*one, now, &log).is_ok()).count();
+        let answered = others.filter(|one| limiter.admit_at(*one, now, &log).is_ok()).count();
         assert_eq!(answered, usize::try_from(BURST_REQUESTS).unwrap());
         assert!(
-            strangers.admit_at(address(0), now, &log).is_ok(),
+            limiter.admit_at(address(0), now, &log).is_ok(),
             "a known client keeps its own budget"
         );
-        assert!(sync::lock(&strangers.state).buckets.len() <= CLIENTS_MAX + 1);
+        assert!(sync::lock(&limiter.state).buckets.len() <= CLIENTS_MAX + 1);
         let later = now + REFILL_INTERVAL * (BURST_REQUESTS + 1);
-        strangers.admit_at(address(count), later, &log).unwrap();
+        limiter.admit_at(address(count), later, &log).unwrap();
         assert_eq!(
-            sync::lock(&strangers.state).buckets.len(),
+            sync::lock(&limiter.state).buckets.len(),
             1,
             "clients with a full budget are removed"
         );

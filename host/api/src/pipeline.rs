@@ -64,11 +64,12 @@ pub(crate) async fn handle(
 
     // Nothing of a request over a rate limit is looked at, and it is recorded only if an operator
     // wants that.
-    let is_stranger = caller.as_ref().is_err_and(is_stranger);
-    let over_the_rate = match admission::admit(core, (&request.path, remote), is_stranger).await {
-        Ok(recorded) => recorded,
-        Err(unrecorded) => return Response::failed(&unrecorded),
-    };
+    let is_unauthenticated = caller.as_ref().is_err_and(is_unauthenticated);
+    let over_the_rate =
+        match admission::admit(core, (&request.path, remote), is_unauthenticated).await {
+            Ok(recorded) => recorded,
+            Err(unrecorded) => return Response::failed(&unrecorded),
+        };
 
     let entity = caller.as_ref().map_or("", |caller| &caller.record.entity_id);
     let _in_flight = core.requests.enter(request, &request.path, core.store.now(), entity);
@@ -122,11 +123,11 @@ async fn dispatch(
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
         }
         // The endpoint needs no token: an invalid token counts as none.
-        (Some(endpoint), Err(refused)) if is_stranger(refused) => {
+        (Some(endpoint), Err(refused)) if is_unauthenticated(refused) => {
             Box::pin(serve_public(core, table, request, endpoint, None, trail)).await
         }
-        (None, known) if is_open_row => {
-            Box::pin(serve_open_row(core, request, destination, known, trail)).await
+        (None, authentication) if is_open_row => {
+            Box::pin(serve_open_row(core, request, destination, authentication, trail)).await
         }
         (None, Ok(caller)) => {
             Box::pin(wrapping::assert_room(core, request, caller)).await?;
@@ -156,7 +157,7 @@ fn needs_no_token(found: &Result<Option<FoundEndpoint<'_>>, Failure>) -> bool {
 fn refuse_token(request: &Request, failure: &Failure) -> Failure {
     let is_sent = request.token.as_ref().is_some_and(|token| !token.expose().is_empty());
     let names_another = request.is_unread || request.fields.contains_key("token");
-    if is_stranger(failure)
+    if is_unauthenticated(failure)
         && endpoints::is_opened_by_caller(&request.path)
         && is_sent
         && !names_another
@@ -167,7 +168,7 @@ fn refuse_token(request: &Request, failure: &Failure) -> Failure {
 }
 
 /// Reports whether a failed authentication means a caller without a valid token.
-fn is_stranger(refused: &Failure) -> bool {
+fn is_unauthenticated(refused: &Failure) -> bool {
     refused.kind == FailureKind::PermissionDenied
 }
 
@@ -194,8 +195,8 @@ async fn serve_public(
     }
     let fields = endpoints::read_public_fields(endpoint, request)?;
     trail.enter(operation(request.verb, false)).await?;
-    let asked = PublicRequest { endpoint, request, fields: &fields };
-    endpoints::serve_without_a_token(core, table, asked, caller).await
+    let public_request = PublicRequest { endpoint, request, fields: &fields };
+    endpoints::serve_without_a_token(core, table, public_request, caller).await
 }
 
 /// Serves a route of a mount that needs no token, and ignores a token in the request. A caller
@@ -204,14 +205,14 @@ async fn serve_open_row(
     core: &Arc<Core>,
     request: &Request,
     destination: Result<&Destination<'_>, &Failure>,
-    known: Result<&Caller, &Failure>,
+    authentication: Result<&Caller, &Failure>,
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
     if request.is_unread {
         return Err(came_too_early());
     }
     let served = attempt_with_retries(core, request, destination, None, trail).await;
-    if served.is_ok() && known.is_err_and(is_stranger) {
+    if served.is_ok() && authentication.is_err_and(is_unauthenticated) {
         admission::give_back(core, request.remote);
     }
     served
@@ -224,8 +225,8 @@ async fn rights_of(
     caller: Option<&Caller>,
 ) -> Result<(Option<Arc<Acl>>, EntityContext), Failure> {
     let Some(caller) = caller else { return Ok((None, EntityContext::default())) };
-    let CallerRights { acl, standing } = core.rights_of(&caller.record).await?;
-    Ok((Some(acl), standing))
+    let CallerRights { acl, entity } = core.rights_of(&caller.record).await?;
+    Ok((Some(acl), entity))
 }
 
 /// Attempts a request, and attempts it again after a conflict as long as nothing outside was
@@ -272,8 +273,8 @@ async fn attempt(
     caller: Option<&Caller>,
     progress: &mut AttemptProgress<'_, '_>,
 ) -> Result<Response, Failure> {
-    let (acl, standing) = rights_of(core, caller).await?;
-    progress.trail.record_entity_policies(&standing);
+    let (acl, entity_context) = rights_of(core, caller).await?;
+    progress.trail.record_entity_policies(&entity_context);
 
     // 3. Fields get their canonical names. A write is a create or an update, depending on whether
     //    its object exists.
@@ -291,11 +292,13 @@ async fn attempt(
 
     // 4. Policy, which yields the permit. Errors in the request are reported only after the policy
     //    check.
-    let asked = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
-    let asked = route.asked_as.unwrap_or(asked);
-    let known = folded.as_ref().ok();
+    let policy_operation = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
+    let policy_operation = route.asked_as.unwrap_or(policy_operation);
+    let folded_fields = folded.as_ref().ok();
     let permit = match &acl {
-        Some(acl) => policy_check::permit(acl, request, destination, known, asked).await?,
+        Some(acl) => {
+            policy_check::permit(acl, request, destination, folded_fields, policy_operation).await?
+        }
         None => Permit::without_token(route)?,
     };
     progress.trail.permit(&permit);
@@ -316,7 +319,7 @@ async fn attempt(
         destination,
         route,
         caller,
-        standing,
+        entity_context,
         permit,
         folded,
         creates,

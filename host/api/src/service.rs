@@ -138,8 +138,8 @@ impl Service {
     pub async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
         match self.admission_of(head).await {
             BodyAdmission::Whole => BodyAdmission::Whole,
-            of_a_stranger => match self.seal.check_stranger(head.remote).await {
-                Ok(()) => of_a_stranger,
+            admission => match self.seal.check_stranger(head.remote).await {
+                Ok(()) => admission,
                 Err(refused) => BodyAdmission::Refused(Box::new(refused)),
             },
         }
@@ -278,8 +278,8 @@ impl Service {
         response
     }
 
-    /// Checks that the client of a plain HTTP request is within the rate limit for strangers,
-    /// before the request's body is received. Counts nothing.
+    /// Checks that the client of a plain HTTP request is within the rate limit for
+    /// unauthenticated callers, before the request's body is received. Counts nothing.
     ///
     /// # Errors
     /// 429 over the rate limit, after a delay.
@@ -291,7 +291,8 @@ impl Service {
     /// head: `request` has no body yet. If the future is dropped, the run ends.
     ///
     /// # Errors
-    /// 429 over the rate limit for strangers; 503 while sealed; failures of the component.
+    /// 429 over the rate limit for unauthenticated callers; 503 while sealed; failures of the
+    /// component.
     pub async fn identify_raw(&self, request: RawRequest) -> Result<bool, Failure> {
         let (core, in_flight) = self.seal.enter().await.ok_or_else(sealed_failure)?;
         // Dropped with this future.

@@ -38,9 +38,9 @@ impl Command {
         &self,
         args: impl Iterator<Item = OsString>,
     ) -> Result<ParsedOptions, CommandProblem> {
-        let known: Vec<CommandOption> =
+        let known_options: Vec<CommandOption> =
             self.options().chain(&WITHOUT_EFFECT).chain(&UNSERVED).copied().collect();
-        options::parse(self.words, &known, args)
+        options::parse(self.words, &known_options, args)
     }
 
     /// Returns the problem that explains the command's usage.

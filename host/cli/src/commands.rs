@@ -169,13 +169,15 @@ pub(crate) const OTHERS: [(&str, &str); 6] = [
 /// Returns the problem for words that name no command, with the nearest command.
 #[must_use]
 pub(crate) fn unknown_command(names: &[&str]) -> CommandProblem {
-    let known = || ALL.iter().map(|command| command.words).chain(OTHERS.map(|(words, _)| words));
+    let command_names =
+        || ALL.iter().map(|command| command.words).chain(OTHERS.map(|(words, _)| words));
     let first = names.first().copied().unwrap_or_default();
-    let is_group = known().any(|words| words.split_once(' ').is_some_and(|(one, _)| one == first));
+    let is_group =
+        command_names().any(|words| words.split_once(' ').is_some_and(|(one, _)| one == first));
     let least = if is_group { 2 } else { 1 };
     let near = (least..=names.len().min(WORDS_MAX)).rev().find_map(|count| {
         let typed = names.get(..count)?.join(" ");
-        let of_as_many = known().filter(|words| words.split(' ').count() == count);
+        let of_as_many = command_names().filter(|words| words.split(' ').count() == count);
         Some((find_nearest(&typed, of_as_many)?, typed))
     });
     let message = match near {

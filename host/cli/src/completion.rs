@@ -24,7 +24,7 @@ impl Shell {
     /// Returns the shell of this name.
     #[must_use]
     pub(crate) fn find_shell(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, shell)| shell)
+        Self::ALL.into_iter().find(|(shell_name, _)| *shell_name == name).map(|(_, shell)| shell)
     }
 
     /// Returns the completion script.

@@ -46,10 +46,10 @@ fn trust_words(trust: &TlsTrust) -> Vec<String> {
         ("--cert", &trust.client_certificate),
         ("--key", &trust.client_key),
     ];
-    let given = files
+    let file_words = files
         .into_iter()
         .filter_map(|(option, file)| Some(format!("{option} {}", quoted_path(file.as_deref()?))));
-    given.chain(trust.skip_verify.then(|| "--insecure".to_owned())).collect()
+    file_words.chain(trust.skip_verify.then(|| "--insecure".to_owned())).collect()
 }
 
 fn body_words(body: Option<&RequestBody>) -> Vec<String> {

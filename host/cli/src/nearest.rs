@@ -1,13 +1,13 @@
 //! The known name that is nearest to a mistyped name.
 
-/// Returns the nearest of `known` if it is near enough to be a typing mistake: about one wrong
+/// Returns the nearest of `candidates` if it is near enough to be a typing mistake: about one wrong
 /// letter in three. Neighbouring letters in the wrong order are one mistake.
 #[must_use]
-pub fn find_nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_nearest<'a>(typed: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed: Vec<char> = typed.chars().collect();
     let most = (typed.len() / 3).max(1);
     let measured =
-        known.map(|name| (edit_distance(&typed, &name.chars().collect::<Vec<_>>()), name));
+        candidates.map(|name| (edit_distance(&typed, &name.chars().collect::<Vec<_>>()), name));
     let (found, name) = measured.min_by_key(|(distance, _)| *distance)?;
     (found <= most).then_some(name)
 }
@@ -45,8 +45,8 @@ mod tests {
 
     #[test]
     fn one_mistake_in_three_letters_is_near() {
-        let known = ["read", "write", "secrets list", "kv get"];
-        let near = |typed| find_nearest(typed, known.into_iter());
+        let names = ["read", "write", "secrets list", "kv get"];
+        let near = |typed| find_nearest(typed, names.into_iter());
         assert_eq!(near("raed"), Some("read"), "two letters changed places");
         assert_eq!(near("rea"), Some("read"));
         assert_eq!(near("wriite"), Some("write"));

@@ -75,7 +75,10 @@ impl ParsedOptions {
 
     /// Returns all values of a repeatable option.
     pub(crate) fn values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.named.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
+        self.named
+            .iter()
+            .filter(move |(option, _)| *option == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Sets an option, as if it were the last one on the command line.
@@ -143,14 +146,14 @@ pub fn double_dashes(args: impl Iterator<Item = OsString>) -> impl Iterator<Item
     })
 }
 
-/// Parses the arguments of a command with the options `known`. `called` is the command's name, for
-/// the error message.
+/// Parses the arguments of a command with `known_options`. `called` is the command's name, for the
+/// error message.
 ///
 /// # Errors
 /// An unknown option, an option without its value, or an argument that is not UTF-8.
 pub(crate) fn parse(
     called: &str,
-    known: &[CommandOption],
+    known_options: &[CommandOption],
     args: impl Iterator<Item = OsString>,
 ) -> Result<ParsedOptions, CommandProblem> {
     let wrong =
@@ -171,28 +174,28 @@ pub(crate) fn parse(
             Arg::Long(name) => name.replace('_', "-"),
             other => return Err(wrong(other.unexpected().to_string())),
         };
-        read_option(known, &name, &mut parser, &mut options).map_err(wrong)?;
+        read_option(known_options, &name, &mut parser, &mut options).map_err(wrong)?;
     }
     Ok(options)
 }
 
 fn read_option(
-    known: &[CommandOption],
+    known_options: &[CommandOption],
     name: &str,
     parser: &mut lexopt::Parser,
     options: &mut ParsedOptions,
 ) -> Result<(), String> {
-    let Some(opt) = known.iter().find(|opt| opt.name == name) else {
-        let near = find_nearest(name, known.iter().map(|opt| opt.name));
+    let Some(opt) = known_options.iter().find(|opt| opt.name == name) else {
+        let near = find_nearest(name, known_options.iter().map(|opt| opt.name));
         let near = near.map(|near| format!("; did you mean -{near}?")).unwrap_or_default();
         return Err(format!("there is no option -{name}{near}"));
     };
     let value = if opt.takes == OptionValue::Nothing {
         parse_switch(name, parser.optional_value())?.to_string()
     } else {
-        let given =
+        let text =
             parser.value().and_then(|value| value.string()).map_err(|error| error.to_string())?;
-        opt.takes.check(name, given)?
+        opt.takes.check(name, text)?
     };
     match opt.name {
         "help" => options.help = true,

@@ -140,11 +140,11 @@ fn field(
     body: &Value,
     (format, terminal): (OutputFormat, bool),
 ) -> Result<String, CommandProblem> {
-    let row = rows.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let row = rows.iter().find(|(row_name, _)| row_name == name).map(|(_, value)| value);
     let Some(value) = row.or_else(|| body.get(name)) else {
-        let known: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+        let row_names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
         let message =
-            format!("Error: the answer has no field {name:?}; it has: {}", known.join(", "));
+            format!("Error: the answer has no field {name:?}; it has: {}", row_names.join(", "));
         return Err(CommandProblem { code: 1, message });
     };
     if matches!(format, OutputFormat::Json | OutputFormat::Yaml) {
@@ -225,7 +225,7 @@ mod tests {
         ServerAnswer { status: 200, body }
     }
 
-    fn asked(field: Option<&str>, format: OutputFormat) -> ParsedOptions {
+    fn output_options(field: Option<&str>, format: OutputFormat) -> ParsedOptions {
         let mut options = ParsedOptions::default();
         options.field = field.map(str::to_owned);
         options.format = Some(format);
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn table_shows_lease_first_and_escapes_forged_lines() {
-        let text = render(&credential(), &asked(None, OutputFormat::Table), true).unwrap();
+        let text = render(&credential(), &output_options(None, OutputFormat::Table), true).unwrap();
         let expected = "\
 Key                Value
 ---                -----
@@ -251,7 +251,7 @@ username           v-x
 
     #[test]
     fn json_is_the_whole_answer() {
-        let text = render(&credential(), &asked(None, OutputFormat::Json), true).unwrap();
+        let text = render(&credential(), &output_options(None, OutputFormat::Json), true).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), credential().body);
         assert!(text.ends_with("}\n") && !text.contains('\u{1b}'));
     }
@@ -259,7 +259,7 @@ username           v-x
     #[test]
     fn field_is_exact_in_pipe_escaped_on_terminal() {
         let field = |name: &str, terminal| {
-            render(&credential(), &asked(Some(name), OutputFormat::Table), terminal)
+            render(&credential(), &output_options(Some(name), OutputFormat::Table), terminal)
         };
         assert_eq!(field("password", false).unwrap(), "p\u{1b}[2J\nq");
         assert_eq!(field("password", true).unwrap(), "p\\u{1b}[2J\nq\n");
@@ -284,14 +284,14 @@ username           v-x
             status: 200,
             body: json!({"request_id": "r", "auth": auth, "data": null, "lease_id": ""}),
         };
-        let table = render(&answer, &asked(None, OutputFormat::Table), false).unwrap();
+        let table = render(&answer, &output_options(None, OutputFormat::Table), false).unwrap();
         assert!(
             table.contains("\ntoken              bhs.t\n")
                 && table.contains("\ntoken_duration     1d\n"),
             "{table}"
         );
         assert_eq!(
-            render(&answer, &asked(Some("token"), OutputFormat::Table), false).unwrap(),
+            render(&answer, &output_options(Some("token"), OutputFormat::Table), false).unwrap(),
             "bhs.t"
         );
     }
@@ -299,7 +299,7 @@ username           v-x
     #[test]
     fn a_bare_answer_is_its_own_data() {
         let answer = ServerAnswer { status: 200, body: json!({"sealed": false, "version": "1"}) };
-        let table = render(&answer, &asked(None, OutputFormat::Table), false).unwrap();
+        let table = render(&answer, &output_options(None, OutputFormat::Table), false).unwrap();
         assert_eq!(table, "Key        Value\n---        -----\nsealed     false\nversion    1\n");
     }
 
@@ -307,13 +307,14 @@ username           v-x
     fn a_text_answer_is_printed_as_it_came() {
         let answer = ServerAnswer { status: 200, body: json!("# HELP a b\na 1\u{7}\n") };
         for format in [OutputFormat::Table, OutputFormat::Raw] {
-            let printed = |terminal| render(&answer, &asked(None, format), terminal).unwrap();
+            let printed =
+                |terminal| render(&answer, &output_options(None, format), terminal).unwrap();
             assert_eq!(printed(false), "# HELP a b\na 1\u{7}\n");
             assert_eq!(printed(true), "# HELP a b\na 1\\u{7}\n");
         }
-        let quoted = render(&answer, &asked(None, OutputFormat::Json), false).unwrap();
+        let quoted = render(&answer, &output_options(None, OutputFormat::Json), false).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&quoted).unwrap(), answer.body);
-        assert!(render(&answer, &asked(Some("a"), OutputFormat::Table), false).is_err());
+        assert!(render(&answer, &output_options(Some("a"), OutputFormat::Table), false).is_err());
     }
 
     #[test]

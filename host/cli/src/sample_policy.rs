@@ -80,14 +80,14 @@ fn needs_sudo(operation: &str, path: &str) -> bool {
 fn is_matching(pattern: &str, path: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     for part in pattern.split('/') {
-        let Some(given) = parts.next() else { return false };
+        let Some(segment) = parts.next() else { return false };
         if part.starts_with('{') {
             // A tail, and not a segment, may be followed by a fixed segment: `{path+}/tune`. The
             // endpoints with the tail alone need `sudo` as well.
             if part.ends_with("+}") {
                 return true;
             }
-        } else if part != given {
+        } else if part != segment {
             return false;
         }
     }

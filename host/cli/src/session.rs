@@ -184,8 +184,8 @@ impl<'a, 'io> Session<'a, 'io> {
         if let Some(word) = typed.filter(|word| *word != "-") {
             return Ok(word.to_owned());
         }
-        let given = self.secret(&format!("Type the {noun} (not shown)"))?;
-        let mut words = given.expose().split_whitespace();
+        let secret = self.secret(&format!("Type the {noun} (not shown)"))?;
+        let mut words = secret.expose().split_whitespace();
         match (words.next(), words.next()) {
             (Some(word), None) => Ok(word.to_owned()),
             (None, _) => Err(CommandProblem::usage(format!(

@@ -51,12 +51,12 @@ pub(crate) fn read_trust(
     options: &ParsedOptions,
     env: EnvironmentLookup<'_>,
 ) -> Result<TlsTrust, CommandProblem> {
-    let given = |option, variable| match options.value(option) {
+    let setting = |option, variable| match options.value(option) {
         Some(typed) => Ok(Some(typed.to_owned()).filter(|typed| !typed.is_empty())),
         None => read_variable(env, variable),
     };
-    let path = |option, variable| given(option, variable).map(|text| text.map(PathBuf::from));
-    let skip_verify = match given("tls-skip-verify", "SKIP_VERIFY")?.as_deref() {
+    let path = |option, variable| setting(option, variable).map(|text| text.map(PathBuf::from));
+    let skip_verify = match setting("tls-skip-verify", "SKIP_VERIFY")?.as_deref() {
         None | Some("false" | "False" | "FALSE" | "f" | "F" | "0") => false,
         Some("true" | "True" | "TRUE" | "t" | "T" | "1") => true,
         Some(other) => {
@@ -70,7 +70,7 @@ pub(crate) fn read_trust(
         ca_folder: path("ca-path", "CAPATH")?,
         client_certificate: path("client-cert", "CLIENT_CERT")?,
         client_key: path("client-key", "CLIENT_KEY")?,
-        server_name: given("tls-server-name", "TLS_SERVER_NAME")?,
+        server_name: setting("tls-server-name", "TLS_SERVER_NAME")?,
         skip_verify,
     })
 }

@@ -38,21 +38,21 @@ impl Canned {
         let address = format!("http://{}", socket.local_addr().unwrap());
         let answered = move |(status, body): (u16, String)| {
             let (mut stream, _) = socket.accept().unwrap();
-            let asked = asked(&stream);
+            let request = read_request(&stream);
             let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n", body.len());
             stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-            asked
+            request
         };
         Self { address, seen: thread::spawn(move || answers.into_iter().map(answered).collect()) }
     }
 
     fn asked_once(self) -> Asked {
-        let asked = self.seen.join().unwrap();
-        <[Asked; 1]>::try_from(asked).unwrap().into_iter().next().unwrap()
+        let requests = self.seen.join().unwrap();
+        <[Asked; 1]>::try_from(requests).unwrap().into_iter().next().unwrap()
     }
 }
 
-fn asked(stream: &TcpStream) -> Asked {
+fn read_request(stream: &TcpStream) -> Asked {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -357,12 +357,12 @@ fn unseal_key_prompt_hides_typed_key() {
 
 #[test]
 fn seal_rotate_and_key_status_call_their_endpoints() {
-    for (words, asked, said) in [
+    for (words, request_line, said) in [
         (["operator", "seal"], "PUT /v1/sys/seal HTTP/1.1", "the server is sealed\n"),
         (["operator", "rotate"], "PUT /v1/sys/rotate HTTP/1.1", "a new key encrypts from now on\n"),
     ] {
         let (ran, (line, headers, _)) = against(204, &Value::Null, &words, "");
-        assert_eq!((ran.code, line.as_str(), ran.out.as_str()), (0, asked, said));
+        assert_eq!((ran.code, line.as_str(), ran.out.as_str()), (0, request_line, said));
         assert!(headers.contains("x-vault-token: bhs.t"), "{headers}");
     }
     let body = json!({"request_id": "r", "data": {"term": 2,
@@ -465,7 +465,7 @@ fn a_redirect_takes_the_token_nowhere() {
     let location = target.clone();
     let answering = thread::spawn(move || {
         let (mut stream, _) = socket.accept().unwrap();
-        asked(&stream);
+        read_request(&stream);
         let head = format!("HTTP/1.1 307 X\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
     });

@@ -202,7 +202,7 @@ impl Audit {
         &self,
         store: &Arc<Store>,
         unit: &mut Unit,
-        asked: StoredDevice,
+        record: StoredDevice,
         id: &str,
     ) -> Result<Arc<AuditDevice>, Failure> {
         let Some(directory) = &self.api_directory else {
@@ -212,13 +212,13 @@ impl Audit {
                  audit_directory there",
             ));
         };
-        let name = asked.name.clone();
+        let name = record.name.clone();
         if self.find(&name).is_some() || stored::is_stored(unit, &name).await? {
             return Err(Failure::invalid(format!(
                 "path is already in use at {name}/; choose another path"
             )));
         }
-        let (settings, place) = options::read(&name, &asked.options, directory)?;
+        let (settings, place) = options::read(&name, &record.options, directory)?;
         if let Some(other) =
             self.devices().iter().find(|other| other.settings.file == settings.file)
         {
@@ -227,11 +227,15 @@ impl Audit {
                 "audit device {other} writes to {file}; choose another file_path"
             )));
         }
-        asked.put(unit)?;
+        record.put(unit)?;
         let file = settings.file.display().to_string();
         let hashing = HashingKey::of(store, &name);
-        let device =
-            self.device(DeviceParts { settings, place, origin: DeviceOrigin::Api(asked), hashing });
+        let device = self.device(DeviceParts {
+            settings,
+            place,
+            origin: DeviceOrigin::Api(record),
+            hashing,
+        });
         if !device.reopen().await || !device.prove(&subject::time(store.now()), id).await {
             return Err(Failure::invalid(format!(
                 "{file} cannot be written to; the server's log says why"

@@ -98,7 +98,7 @@ pub struct CallerRights {
     /// Rules from the policies of the token, of the entity and of the groups.
     pub acl: Arc<Acl>,
     /// Entity and groups of the token; empty for a token without an entity.
-    pub standing: EntityContext,
+    pub entity: EntityContext,
 }
 
 /// The task for due work; runs from the opening of the service to the seal.
@@ -163,18 +163,18 @@ impl Core {
     /// # Errors
     /// 403 if the token's entity is disabled or deleted.
     pub async fn rights_of(&self, token: &TokenRecord) -> Result<CallerRights, Failure> {
-        let standing = tokens::read_token_context(&mut self.store.begin(), token).await?;
-        if standing.is_empty() {
+        let entity = tokens::read_token_context(&mut self.store.begin(), token).await?;
+        if entity.is_empty() {
             let acl = self.policies.acl(&self.store, &token.policies).await?;
-            return Ok(CallerRights { acl, standing });
+            return Ok(CallerRights { acl, entity });
         }
-        let names = standing.policies_with(&token.policies);
-        let (acl, skipped) = self.policies.acl_for(&self.store, &names, &standing.values()).await?;
+        let names = entity.policies_with(&token.policies);
+        let (acl, skipped) = self.policies.acl_for(&self.store, &names, &entity.values()).await?;
         for skipped in skipped {
             let policy = ("policy", skipped.policy.clone());
             self.log.line("warn", "policy-rule-skipped", &[policy, cause(&skipped)]);
         }
-        Ok(CallerRights { acl, standing })
+        Ok(CallerRights { acl, entity })
     }
 
     /// Returns the handles for loading a plugin.

@@ -181,23 +181,23 @@ impl HostServices for CallServices {
         self.core.catalog.load_code(self.core.loader(), &plugin).await
     }
 
-    fn reserve(&self, unit: &mut Unit, asked: ReservationRequest) -> Result<String, Failure> {
+    fn reserve(&self, unit: &mut Unit, request: ReservationRequest) -> Result<String, Failure> {
         let mut reserved = sync::lock(&self.reserved);
         let Some(path) = &self.lease_path else {
             return Err(Failure::denied(
                 "this call cannot hand out a lease: the route is not marked for leases",
             ));
         };
-        if asked.tag.is_empty()
-            || asked.tag.len() > LONGEST_TAG
-            || asked.internal.len() > LONGEST_INTERNAL
+        if request.tag.is_empty()
+            || request.tag.len() > LONGEST_TAG
+            || request.internal.len() > LONGEST_INTERNAL
         {
             return Err(Failure::invalid(
                 "a reservation needs a tag of 1 to 256 bytes and at most 64 KiB of data",
             ));
         }
         if reserved.len() >= MOST_RESERVATIONS
-            || reserved.iter().any(|other| other.tag == asked.tag)
+            || reserved.iter().any(|other| other.tag == request.tag)
         {
             return Err(Failure::invalid(
                 "a call makes at most 64 reservations, each with a tag of its own",
@@ -211,7 +211,7 @@ impl HostServices for CallServices {
             deadline: path.deadline,
         };
         let plugins = self.databases.names();
-        let one = leases::reserve(&context, &self.core.claims, unit, asked, plugins)?;
+        let one = leases::reserve(&context, &self.core.claims, unit, request, plugins)?;
         let handle = one.handle().to_owned();
         reserved.push(one);
         Ok(handle)
@@ -255,8 +255,8 @@ impl HostServices for CallServices {
         }
     }
 
-    fn guard(&self, unit: &mut Unit, asked: TimerGuard) -> Result<(), Failure> {
-        let TimerGuard { timer, lane, deadline } = asked;
+    fn guard(&self, unit: &mut Unit, guard: TimerGuard) -> Result<(), Failure> {
+        let TimerGuard { timer, lane, deadline } = guard;
         self.guards.set(&self.core.claims, unit, GuardRequest { timer, lane, deadline })
     }
 

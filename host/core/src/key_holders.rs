@@ -94,12 +94,12 @@ impl KeyHolders {
     }
 
     /// Adds a share to the quorum. Returns true if the unseal key is proven.
-    async fn try_share(&self, quorum: &mut Quorum, given: GivenShare<'_>) -> Result<bool, Failure> {
-        let keys = given.add_to(quorum)?;
+    async fn try_share(&self, quorum: &mut Quorum, share: GivenShare<'_>) -> Result<bool, Failure> {
+        let keys = share.add_to(quorum)?;
         if self.directory.has_unseal_key(&self.store, keys).await? {
             return Ok(true);
         }
-        quorum.end_if_complete(given.client())?;
+        quorum.end_if_complete(share.client())?;
         Ok(false)
     }
 
@@ -121,17 +121,18 @@ impl KeyHolders {
 ///
 /// # Errors
 /// 400 for another nonce.
-fn check_nonce(given: &str, nonce: &str, path: &str) -> Result<(), Failure> {
-    if given == nonce {
+fn check_nonce(request_nonce: &str, nonce: &str, path: &str) -> Result<(), Failure> {
+    if request_nonce == nonce {
         return Ok(());
     }
-    let given = if given.is_empty() { "no nonce".to_owned() } else { quoted(given) };
+    let request_nonce =
+        if request_nonce.is_empty() { "no nonce".to_owned() } else { quoted(request_nonce) };
     Err(Failure::invalid(format!(
-        "{given} is not the nonce of the procedure in progress; read the nonce at {path}"
+        "{request_nonce} is not the nonce of the procedure in progress; read the nonce at {path}"
     )))
 }
 
 /// Checks the nonce of a cancellation, which may be left out.
-fn check_optional_nonce(given: &str, nonce: &str, path: &str) -> Result<(), Failure> {
-    if given.is_empty() { Ok(()) } else { check_nonce(given, nonce, path) }
+fn check_optional_nonce(request_nonce: &str, nonce: &str, path: &str) -> Result<(), Failure> {
+    if request_nonce.is_empty() { Ok(()) } else { check_nonce(request_nonce, nonce, path) }
 }

@@ -150,7 +150,10 @@ impl ParkedRequests {
     /// Gives the group its answer. Later requests create a new group.
     pub fn answer(&self, group: &RequestGroup, answer: Result<RawResponse, Failure>) {
         let mut groups = sync::lock(&self.groups);
-        if groups.get(&group.name).is_some_and(|known| std::ptr::eq(&**known, group)) {
+        if groups
+            .get(&group.name)
+            .is_some_and(|current_group| std::ptr::eq(&**current_group, group))
+        {
             groups.remove(&group.name);
         }
         group.status.send_replace(GroupStatus::Answered(answer));

@@ -71,13 +71,15 @@ impl DocumentCache {
     /// Concurrent requests wait while a document is made.
     pub fn get(&self, version: String, make: impl FnOnce() -> Vec<u8>) -> Arc<Vec<u8>> {
         let mut documents = sync::lock(&self.0);
-        if let Some((_, found)) = documents.iter().find(|(made, _)| *made == version) {
+        if let Some((_, found)) =
+            documents.iter().find(|(cached_version, _)| *cached_version == version)
+        {
             return Arc::clone(found);
         }
-        let made = Arc::new(make());
+        let document = Arc::new(make());
         documents.truncate(DOCUMENTS_MAX - 1);
-        documents.push_front((version, Arc::clone(&made)));
-        made
+        documents.push_front((version, Arc::clone(&document)));
+        document
     }
 }
 
@@ -108,14 +110,14 @@ mod tests {
 
     #[test]
     fn document_is_built_once_and_oldest_is_evicted() {
-        let (documents, mut made) = (DocumentCache::default(), 0);
+        let (documents, mut builds) = (DocumentCache::default(), 0);
         let mut get = |version: &str| {
             let document = documents.get(version.to_owned(), || {
-                made += 1;
+                builds += 1;
                 version.as_bytes().to_vec()
             });
             assert_eq!(*document, version.as_bytes());
-            made
+            builds
         };
         assert_eq!([get("a"), get("a"), get("b"), get("a")], [1, 1, 2, 2]);
         let others: Vec<String> = (0..DOCUMENTS_MAX).map(|number| number.to_string()).collect();

@@ -79,7 +79,7 @@ impl VersionHistory {
         if self.versions.last().is_some_and(|last| last.version == version) {
             return None;
         }
-        self.versions.retain(|known| known.version != version);
+        self.versions.retain(|entry| entry.version != version);
         let built = BUILD_DATE.map(str::to_owned);
         self.versions.push(InstalledVersion { version: version.to_owned(), installed: now, built });
         let surplus = self.versions.len().saturating_sub(MOST);

@@ -105,15 +105,15 @@ pub async fn wrap(
     };
     // The token comes first: if the process dies between two pieces, the end of the token removes
     // the pieces.
-    let made = store_token(store, tokens, &new, &row).await?;
+    let token = store_token(store, tokens, &new, &row).await?;
     if let Err(failure) = content::put_rest(store, &new.payer, &row.content, bytes).await {
         let mut unit = store.begin();
-        end(&mut unit, &made.caller)?;
+        end(&mut unit, &token.caller)?;
         content::delete(&mut unit, &row.content, row.bytes);
         unit.commit().await?;
         return Err(failure);
     }
-    Ok(wrap_info(&made, &row.accessor))
+    Ok(wrap_info(&token, &row.accessor))
 }
 
 /// Stores the wrapping token with the first pieces of the answer. After a conflict with a change of
@@ -131,15 +131,15 @@ async fn store_token(
             Some(owner) => bound_to(store, &mut unit, owner, new.ttl).await?,
             None => (None, new.ttl),
         };
-        let token = NewWrapping { path: new.path.to_owned(), ttl, parent };
-        let made = tokens.create_wrapping(&mut unit, token)?;
-        unit.put(address(&made.caller.hash), row.to_bytes()?, IndexColumns::default());
+        let new_token = NewWrapping { path: new.path.to_owned(), ttl, parent };
+        let token = tokens.create_wrapping(&mut unit, new_token)?;
+        unit.put(address(&token.caller.hash), row.to_bytes()?, IndexColumns::default());
         content::put_first(&mut unit, &row.content, &new.answer.bytes);
         match unit.commit().await {
             Err(StoreFault::Conflict) if attempts < ATTEMPTS => attempts += 1,
             committed => {
                 committed?;
-                return Ok(made);
+                return Ok(token);
             }
         }
     }
@@ -219,10 +219,10 @@ impl WrappingToken {
             ttl = found.longest_dependent(now).map_or(ttl, |longest| ttl.min(longest));
         }
         let new = NewWrapping { path: record.path.clone(), ttl, parent };
-        let made = tokens.create_wrapping(unit, new)?;
-        unit.put(address(&made.caller.hash), self.answer.to_bytes()?, IndexColumns::default());
+        let token = tokens.create_wrapping(unit, new)?;
+        unit.put(address(&token.caller.hash), self.answer.to_bytes()?, IndexColumns::default());
         end(unit, &self.token)?;
-        Ok(wrap_info(&made, &self.answer.accessor))
+        Ok(wrap_info(&token, &self.answer.accessor))
     }
 }
 
@@ -255,11 +255,11 @@ pub(crate) async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure
     Ok(())
 }
 
-fn wrap_info(made: &CreatedToken, wrapped_accessor: &str) -> Value {
-    let record = &made.caller.record;
+fn wrap_info(token: &CreatedToken, wrapped_accessor: &str) -> Value {
+    let record = &token.caller.record;
     let wrapped = Some(json!(wrapped_accessor)).filter(|_| !wrapped_accessor.is_empty());
     let members = [
-        ("token", Some(json!(made.token.expose()))),
+        ("token", Some(json!(token.token.expose()))),
         ("accessor", Some(json!(record.accessor))),
         ("ttl", Some(json!(record.creation_ttl))),
         ("creation_time", Some(timestamp(record.issued))),

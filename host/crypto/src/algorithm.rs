@@ -106,9 +106,9 @@ impl SignatureAlgorithm {
     pub(crate) fn check(self, kind: KeyKind, alg: Option<&str>) -> Result<(), Failure> {
         let name = self.name();
         if kind != self.kind() {
-            let (wanted, given) = (self.kind().name(), kind.name());
+            let (wanted, key_kind) = (self.kind().name(), kind.name());
             return Err(Failure::invalid(format!(
-                "{name} takes a key of kind {wanted}; the key is of kind {given}"
+                "{name} takes a key of kind {wanted}; the key is of kind {key_kind}"
             )));
         }
         match alg.map(str::parse::<Self>) {

@@ -133,8 +133,8 @@ fn usages(parsed: &x509_cert::Certificate) -> Result<Vec<String>, Failure> {
         return Err(Failure::invalid("the certificate has too many usages"));
     }
     let word = |usage: &der::asn1::ObjectIdentifier| {
-        let known = USAGES.iter().find(|(_, known)| known == usage);
-        known.map_or_else(|| usage.to_string(), |(word, _)| (*word).to_owned())
+        let entry = USAGES.iter().find(|(_, oid)| oid == usage);
+        entry.map_or_else(|| usage.to_string(), |(word, _)| (*word).to_owned())
     };
     Ok(usages.iter().map(word).collect())
 }

@@ -72,9 +72,9 @@ mod tests {
     /// RFC 4231, test case 2.
     #[test]
     fn keyed_digests_match_standard_test_vectors() {
-        let made = hmac("sha256", b"Jefe", b"what do ya want for nothing?").unwrap();
+        let mac = hmac("sha256", b"Jefe", b"what do ya want for nothing?").unwrap();
         let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert_eq!(hexadecimal(&made), expected);
+        assert_eq!(hexadecimal(&mac), expected);
         assert!(hmac("sha1", b"Jefe", b"").is_err());
     }
 }

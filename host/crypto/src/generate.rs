@@ -154,14 +154,16 @@ mod tests {
             ("ed25519", 0, "PRIVATE KEY", "EdDSA"),
         ] {
             for (form, label) in [("pkcs8", "PRIVATE KEY"), ("traditional", traditional)] {
-                let made = KeyParameters::read(kind, bits, form).unwrap().generate_key().unwrap();
-                assert!(made.private_key.starts_with(&format!("-----BEGIN {label}-----\n")));
-                assert_eq!(made.public_key.kind().word(), kind);
+                let key_pair =
+                    KeyParameters::read(kind, bits, form).unwrap().generate_key().unwrap();
+                assert!(key_pair.private_key.starts_with(&format!("-----BEGIN {label}-----\n")));
+                assert_eq!(key_pair.public_key.kind().word(), kind);
                 let least = if kind == "rsa" { 2_048 } else { 256 };
-                assert_eq!(made.public_key.bits(), bits.max(least));
-                let key = PrivateKey::read(&made.private_key).unwrap();
+                assert_eq!(key_pair.public_key.bits(), bits.max(least));
+                let key = PrivateKey::read(&key_pair.private_key).unwrap();
                 let signature = sign(algorithm, &key, b"message").unwrap();
-                for text in [made.public_key.pem().unwrap(), made.public_key.jwk().unwrap()] {
+                for text in [key_pair.public_key.pem().unwrap(), key_pair.public_key.jwk().unwrap()]
+                {
                     let public = VerifyingKey::read(algorithm, &text).unwrap();
                     assert_eq!(public.verify(b"message", &signature), Ok(true), "{text}");
                     assert_eq!(public.verify(b"massage", &signature), Ok(false), "{text}");

@@ -243,14 +243,14 @@ fn extensions(
         key_identifier: Some(OctetString::new(authority).map_err(|_| encoding_failure())?),
         ..AuthorityKeyIdentifier::default()
     };
-    let mut made = vec![
+    let mut extensions = vec![
         extension(true, &usage)?,
         extension(false, &SubjectKeyIdentifier(own))?,
         extension(false, &authority)?,
     ];
     if !wanted.usages.is_empty() {
         let usages: Result<Vec<_>, _> = wanted.usages.iter().map(|word| extended(word)).collect();
-        made.push(extension(false, &ExtendedKeyUsage(usages?))?);
+        extensions.push(extension(false, &ExtendedKeyUsage(usages?))?);
     }
     if wanted.names.len() > limits::CERTIFICATE_NAMES {
         let (count, most) = (wanted.names.len(), limits::CERTIFICATE_NAMES);
@@ -261,9 +261,9 @@ fn extensions(
     if !wanted.names.is_empty() {
         let names: Result<Vec<_>, _> =
             wanted.names.iter().map(|(kind, name)| general_name(kind, name)).collect();
-        made.push(extension(is_nameless, &SubjectAltName(names?))?);
+        extensions.push(extension(is_nameless, &SubjectAltName(names?))?);
     }
-    Ok(made)
+    Ok(extensions)
 }
 
 fn extension<T: AssociatedOid + Encode>(critical: bool, value: &T) -> Result<Extension, Failure> {
@@ -273,7 +273,7 @@ fn extension<T: AssociatedOid + Encode>(critical: bool, value: &T) -> Result<Ext
 }
 
 fn extended(word: &str) -> Result<ObjectIdentifier, Failure> {
-    let found = USAGES.iter().find(|(known, _)| *known == word).map(|(_, oid)| *oid);
+    let found = USAGES.iter().find(|(usage, _)| *usage == word).map(|(_, oid)| *oid);
     found.ok_or_else(|| {
         let word = quoted(word);
         Failure::invalid(format!("{word} is neither client-auth nor server-auth"))

@@ -234,8 +234,8 @@ pub(crate) fn uint(bytes: &[u8]) -> Result<UintRef<'_>, Failure> {
 fn bit_length(number: UintRef<'_>) -> u32 {
     let bytes = number.as_bytes();
     let Some(first) = bytes.first() else { return 0 };
-    let whole = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_mul(8);
-    whole.saturating_sub(first.leading_zeros())
+    let bits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_mul(8);
+    bits.saturating_sub(first.leading_zeros())
 }
 
 fn damaged_failure() -> Failure {

@@ -17,10 +17,10 @@ fn keys() -> Vec<String> {
     let mut texts = Vec::new();
     for (kind, bits) in kinds {
         for form in forms {
-            let made = KeyParameters::read(kind, bits, form).unwrap().generate_key().unwrap();
-            texts.push(made.private_key.to_string());
-            texts.push(made.public_key.pem().unwrap());
-            texts.push(made.public_key.jwk().unwrap());
+            let key_pair = KeyParameters::read(kind, bits, form).unwrap().generate_key().unwrap();
+            texts.push(key_pair.private_key.to_string());
+            texts.push(key_pair.public_key.pem().unwrap());
+            texts.push(key_pair.public_key.jwk().unwrap());
         }
     }
     texts
@@ -94,8 +94,8 @@ fn key_bytes() {
 
 #[test]
 fn certificate_bytes() {
-    let made = KeyParameters::read("ec", 256, "pkcs8").unwrap().generate_key().unwrap();
-    let root = certificate(&made.private_key);
+    let key_pair = KeyParameters::read("ec", 256, "pkcs8").unwrap().generate_key().unwrap();
+    let root = certificate(&key_pair.private_key);
     let seed = der(&root);
     let words = ["0\0", "\u{6}\u{3}U\u{1d}\u{11}", "\u{4}\0", "\u{1}\u{1}\u{ff}", "a3\u{2}"];
     bulkhead_fuzz::run("certificate bytes", &[&seed], &words, |bytes| {

@@ -80,11 +80,11 @@ impl InlineDriver {
         Self { driver: Some(Box::pin(driver)), woken, waker }
     }
 
-    /// Drives the connection until `asked` is ready. If the driver ends earlier, `asked` fails by
-    /// itself.
-    pub(crate) async fn drive_until<T>(&mut self, asked: impl Future<Output = T>) -> T {
-        let mut asked = pin!(asked);
-        poll_fn(|context| self.poll(context, asked.as_mut())).await
+    /// Drives the connection until `request` is ready. If the driver ends earlier, `request` fails
+    /// by itself.
+    pub(crate) async fn drive_until<T>(&mut self, request: impl Future<Output = T>) -> T {
+        let mut request = pin!(request);
+        poll_fn(|context| self.poll(context, request.as_mut())).await
     }
 
     /// Drives the connection as far as possible without waiting. Returns true if the connection is
@@ -107,12 +107,12 @@ impl InlineDriver {
     fn poll<T>(
         &mut self,
         context: &Context<'_>,
-        mut asked: Pin<&mut impl Future<Output = T>>,
+        mut request: Pin<&mut impl Future<Output = T>>,
     ) -> Poll<T> {
         for _ in 0..MAX_POLL_ROUNDS {
             self.woken.begin();
             let mut inner = Context::from_waker(&self.waker);
-            if let Poll::Ready(answer) = asked.as_mut().poll(&mut inner) {
+            if let Poll::Ready(answer) = request.as_mut().poll(&mut inner) {
                 return Poll::Ready(answer);
             }
             let driven = self.driver.as_mut().map(|driver| driver.as_mut().poll(&mut inner));
@@ -136,9 +136,9 @@ mod tests {
 
     /// A driver that answers each number with its double, and ends at 0 and with a panic at 13.
     fn doubling() -> (mpsc::UnboundedSender<(u32, oneshot::Sender<u32>)>, InlineDriver) {
-        let (sender, mut asked) = mpsc::unbounded_channel::<(u32, oneshot::Sender<u32>)>();
+        let (sender, mut requests) = mpsc::unbounded_channel::<(u32, oneshot::Sender<u32>)>();
         let driver = async move {
-            while let Some((number, answer)) = asked.recv().await {
+            while let Some((number, answer)) = requests.recv().await {
                 assert!(number != 13, "an unlucky number");
                 if number == 0 {
                     return;
@@ -154,12 +154,12 @@ mod tests {
         driven: &mut InlineDriver,
         number: u32,
     ) -> Option<u32> {
-        let asked = async {
+        let request = async {
             let (answer, answered) = oneshot::channel();
             sender.send((number, answer)).ok()?;
             answered.await.ok()
         };
-        driven.drive_until(asked).await
+        driven.drive_until(request).await
     }
 
     #[tokio::test]

@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn least_recently_used_entry_gives_way() {
-        let mut kept = LeastUsed::of(2);
+        let mut entries = LeastUsed::of(2);
         let of = |number: u8| Fingerprint::begin().number(number).end();
-        kept.insert(of(1), "a");
-        kept.insert(of(2), "b");
-        assert_eq!(kept.get(&of(1)), Some("a"));
-        kept.insert(of(3), "c");
-        assert_eq!([1, 2, 3].map(|n| kept.get(&of(n))), [Some("a"), None, Some("c")]);
-        kept.insert(of(3), "d");
-        assert_eq!([1, 3].map(|n| kept.get(&of(n))), [Some("a"), Some("d")]);
+        entries.insert(of(1), "a");
+        entries.insert(of(2), "b");
+        assert_eq!(entries.get(&of(1)), Some("a"));
+        entries.insert(of(3), "c");
+        assert_eq!([1, 2, 3].map(|n| entries.get(&of(n))), [Some("a"), None, Some("c")]);
+        entries.insert(of(3), "d");
+        assert_eq!([1, 3].map(|n| entries.get(&of(n))), [Some("a"), Some("d")]);
     }
 }

@@ -1,4 +1,4 @@
-//! Connections to other servers: HTTP, LDAP and SQL, the proxy, and this machine's surroundings.
+//! Connections to other servers: HTTP, LDAP and SQL, the proxy, and the machine's ambient values.
 //!
 //! Knows sockets, TLS and the three protocols, to vetted addresses. Never knows wasmtime, the WIT
 //! bindings, grants, mounts' limits or calls: the sandbox decides whether a component may connect,

@@ -154,14 +154,16 @@ impl PasswordGate {
 }
 
 impl LoginPermit {
-    /// Returns the proven password if a call from `began` on that knows `known` needs another one.
+    /// Returns the proven password if a call from `began` on that knows `known_password` needs
+    /// another one.
     pub(crate) fn replacement_password(
         &self,
-        known: &str,
+        known_password: &str,
         began: Instant,
     ) -> Option<Zeroizing<String>> {
         let proven = sync::lock(&self.gate.proven);
-        let newer = proven.as_ref().filter(|newer| newer.at >= began && *newer.password != known);
+        let newer =
+            proven.as_ref().filter(|newer| newer.at >= began && *newer.password != known_password);
         newer.map(|newer| newer.password.clone())
     }
 }
@@ -236,7 +238,7 @@ mod tests {
         change.note_proven("new");
         drop(change);
         let login = waiting.await.unwrap();
-        let password = |known| login.replacement_password(known, began).map(|p| p.to_string());
+        let password = |current| login.replacement_password(current, began).map(|p| p.to_string());
         assert_eq!(password("old").as_deref(), Some("new"));
         assert_eq!(password("new"), None);
         let later = Instant::now();

@@ -81,8 +81,9 @@ impl HttpProxy {
     /// # Errors
     /// The fault of the text, without quoting the text, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let url = url::Url::parse(&whole).map_err(|_| {
+        let full_url =
+            if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url = url::Url::parse(&full_url).map_err(|_| {
             "this is not a URL of a proxy; write http://proxy.example:3128".to_owned()
         })?;
         match url.scheme() {

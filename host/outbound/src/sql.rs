@@ -239,9 +239,9 @@ impl SessionPools {
     ) -> Result<OwnedSemaphorePermit, SqlFailure> {
         let mut closing = 0_usize;
         while self.room.available_permits().saturating_add(closing) < most as usize
-            && let Some(given) = self.shrink_largest_mount(key)
+            && let Some(sessions) = self.shrink_largest_mount(key)
         {
-            closing = closing.saturating_add(given as usize);
+            closing = closing.saturating_add(sessions as usize);
         }
         let room = Arc::clone(&self.room).acquire_many_owned(most);
         match tokio::time::timeout(limits::SESSION_WAIT_TIMEOUT, room).await {

@@ -207,9 +207,9 @@ impl AdmissionState {
         if self.free < slots.saturating_add(kept_back) {
             return SlotAvailability::NoRoom;
         }
-        let held = compartment.taken().slots();
+        let in_use = compartment.taken().slots();
         // One call is always served, however small the share is.
-        let is_over = held > 0 && held.saturating_add(slots) > compartment.limits().concurrency;
+        let is_over = in_use > 0 && in_use.saturating_add(slots) > compartment.limits().concurrency;
         if is_foreground && is_over { SlotAvailability::FullShare } else { SlotAvailability::Fits }
     }
 

@@ -125,24 +125,24 @@ pub(crate) struct CacheLead {
 
 impl Drop for CacheLead {
     fn drop(&mut self) {
-        let mut kept = self.cache.lock();
-        if kept.leads.get(&self.key).is_some_and(|leader| leader.by == self.number) {
-            kept.end_lead(&self.key);
+        let mut state = self.cache.lock();
+        if state.leads.get(&self.key).is_some_and(|leader| leader.by == self.number) {
+            state.end_lead(&self.key);
         }
     }
 }
 
 impl Drop for ValueCache {
     fn drop(&mut self) {
-        let kept = self.lock();
-        kept.all_bytes.fetch_sub(kept.bytes, Ordering::Relaxed);
+        let state = self.lock();
+        state.all_bytes.fetch_sub(state.bytes, Ordering::Relaxed);
     }
 }
 
 impl ValueCache {
     fn counted_in(all_bytes: &Arc<AtomicUsize>) -> Arc<Self> {
-        let kept = CacheState { all_bytes: Arc::clone(all_bytes), ..CacheState::default() };
-        Arc::new(Self { kept: Mutex::new(kept) })
+        let state = CacheState { all_bytes: Arc::clone(all_bytes), ..CacheState::default() };
+        Arc::new(Self { kept: Mutex::new(state) })
     }
 
     fn bytes(&self) -> usize {
@@ -159,15 +159,15 @@ impl ValueCache {
     pub(crate) async fn get_or_lead(self: &Arc<Self>, key: &str, until: Instant) -> CacheLookup {
         loop {
             let ended = {
-                let mut kept = self.lock();
-                if let Some(value) = kept.get(key, Instant::now()) {
+                let mut state = self.lock();
+                if let Some(value) = state.get(key, Instant::now()) {
                     return CacheLookup::Value(value);
                 }
-                match kept.leads.get(key) {
+                match state.leads.get(key) {
                     // The waiter is registered under the lock, so that it cannot miss the end of
                     // the lead.
                     Some(leader) => Arc::clone(&leader.ended).notified_owned(),
-                    None => return CacheLookup::Lead(self.lead(&mut kept, key)),
+                    None => return CacheLookup::Lead(self.lead(&mut state, key)),
                 }
             };
             if timeout_at(until, ended).await.is_err() {
@@ -179,13 +179,13 @@ impl ValueCache {
     /// Stores a value that expires at `until`, in a cache of at most `room` bytes. Wakes the calls
     /// that wait for the value.
     pub(crate) fn put(&self, key: &str, value: Zeroizing<Vec<u8>>, until: Instant, room: usize) {
-        let mut kept = self.lock();
-        kept.remove(key);
+        let mut state = self.lock();
+        state.remove(key);
         if weight(key, &value) <= room {
-            kept.insert(key, value, until);
-            kept.shrink(room);
+            state.insert(key, value, until);
+            state.shrink(room);
         }
-        kept.end_lead(key);
+        state.end_lead(key);
     }
 
     /// Removes a value. The lead of another call stays: waiting calls must not continue before the
@@ -194,11 +194,11 @@ impl ValueCache {
         self.lock().remove(key);
     }
 
-    fn lead(self: &Arc<Self>, kept: &mut CacheState, key: &str) -> CacheLead {
-        let number = kept.next_number();
+    fn lead(self: &Arc<Self>, state: &mut CacheState, key: &str) -> CacheLead {
+        let number = state.next_number();
         // Calls that wait for the previous lead now wait for this lead.
-        let ended = kept.leads.remove(key).map(|leader| leader.ended).unwrap_or_default();
-        kept.leads.insert(key.to_owned(), LeadingCall { by: number, ended });
+        let ended = state.leads.remove(key).map(|leader| leader.ended).unwrap_or_default();
+        state.leads.insert(key.to_owned(), LeadingCall { by: number, ended });
         CacheLead { cache: Arc::clone(self), key: key.to_owned(), number }
     }
 

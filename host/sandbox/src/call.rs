@@ -197,7 +197,7 @@ impl MountablePlugin {
         scope: CallScope,
         unit: Unit,
         context: &Context,
-        held: &HeldLogin,
+        held_login: &HeldLogin,
         increment: u64,
     ) -> CallOutcome<Login> {
         let Some(renew_login) = self.entry_point(ComponentExports::renew_login) else {
@@ -205,7 +205,7 @@ impl MountablePlugin {
         };
         let (compartment, grants) = (Arc::clone(&scope.compartment), Arc::clone(&scope.grants));
         let entry = (CallKind::Request, renew_login);
-        let renewed = self.enter(scope, unit, entry, (context, held, increment)).await;
+        let renewed = self.enter(scope, unit, entry, (context, held_login, increment)).await;
         renewed.and_then(|login: Login| {
             let limits = compartment.limits();
             if contract::login_size(&login) <= limits.answer_bytes {

@@ -202,7 +202,7 @@ mod tests {
         let (one, other) =
             (Compartment::new("one", limited(1)), Compartment::new("other", limited(9)));
         let soon = Duration::from_millis(50);
-        let held = one.acquire_connection(Arc::clone(&all)).await.unwrap();
+        let connection = one.acquire_connection(Arc::clone(&all)).await.unwrap();
         let waits = async |compartment: &Compartment| {
             tokio::time::timeout(soon, compartment.acquire_connection(Arc::clone(&all)))
                 .await
@@ -221,7 +221,7 @@ mod tests {
             async move { waiting.acquire_connection(all).await.is_some() }
         });
         tokio::task::yield_now().await;
-        drop(held);
+        drop(connection);
         assert!(tokio::time::timeout(Duration::from_secs(15), waiting).await.unwrap().unwrap());
     }
 }

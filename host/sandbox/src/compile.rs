@@ -280,10 +280,10 @@ fn parse_answer(answered: &[u8]) -> Option<Result<CompiledComponent, Failure>> {
     match serde_json::from_slice(said).ok()? {
         CompilerOutput::Refused(why) => Some(Err(Failure::invalid(why))),
         CompilerOutput::Compiled { world, bytes } if bytes == code.len() => {
-            let kept = AuthenticCode::from_compiler(code).map_err(|error| {
+            let authentic_code = AuthenticCode::from_compiler(code).map_err(|error| {
                 retry_failure(&format!("the compiled code cannot be kept in memory: {error}"))
             });
-            Some(kept.map(|code| CompiledComponent { world, code }))
+            Some(authentic_code.map(|code| CompiledComponent { world, code }))
         }
         CompilerOutput::Compiled { .. } => None,
     }

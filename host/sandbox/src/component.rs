@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn stored_code_is_mapped_once_per_component_lifetime() {
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
-        let made = read(target.join("guests/probe.cwasm"));
-        let made = made.expect("the probe is missing: run `make guests`");
-        let code = AuthenticCode::from_compiler(&made).unwrap();
+        let file = read(target.join("guests/probe.cwasm"));
+        let file = file.expect("the probe is missing: run `make guests`");
+        let code = AuthenticCode::from_compiler(&file).unwrap();
         let inode = metadata(code.path()).unwrap().ino();
         assert!(mappings(inode).is_empty(), "nothing is mapped before the code is loaded");
         let engine = wasmtime_engine::compiler().unwrap();
@@ -189,7 +189,7 @@ mod tests {
         drop(code);
         let mapped = mappings(inode);
         let bytes: usize = mapped.iter().map(|mapping| mapping.bytes).sum();
-        assert_eq!(bytes.div_ceil(4096), made.len().div_ceil(4096), "each page is mapped once");
+        assert_eq!(bytes.div_ceil(4096), file.len().div_ceil(4096), "each page is mapped once");
         assert!(mapped.iter().any(|mapping| mapping.rights == "r-xp"), "the code can run");
         assert!(
             mapped.iter().all(|mapping| !mapping.rights.contains('w')),

@@ -16,10 +16,10 @@ pub(crate) fn public_key(key: &PublicKey) -> Result<words::PublicKey, Failure> {
     })
 }
 
-pub(crate) fn generated(made: &GeneratedKeyPair) -> Result<words::GeneratedKey, Failure> {
+pub(crate) fn generated(key_pair: &GeneratedKeyPair) -> Result<words::GeneratedKey, Failure> {
     Ok(words::GeneratedKey {
-        private_key: made.private_key.to_string(),
-        public_key: public_key(&made.public_key)?,
+        private_key: key_pair.private_key.to_string(),
+        public_key: public_key(&key_pair.public_key)?,
         ext: Vec::new(),
     })
 }
@@ -44,25 +44,25 @@ pub(crate) fn certificate(read: Certificate) -> Result<words::Certificate, Failu
     })
 }
 
-pub(crate) fn chain(asked: &words::Chain, now: u64) -> Result<ChainVerification<'_>, Failure> {
+pub(crate) fn chain(request: &words::Chain, now: u64) -> Result<ChainVerification<'_>, Failure> {
     Ok(ChainVerification {
-        certificates: &asked.certificates,
-        roots: &asked.roots,
-        usage: asked.usage.parse()?,
-        name: &asked.name,
+        certificates: &request.certificates,
+        roots: &request.roots,
+        usage: request.usage.parse()?,
+        name: &request.name,
         now,
     })
 }
 
-pub(crate) fn issuance(asked: &words::CertificateRequest) -> CertificateIssuance<'_> {
+pub(crate) fn issuance(request: &words::CertificateRequest) -> CertificateIssuance<'_> {
     CertificateIssuance {
-        authority: &asked.authority,
-        public_key: &asked.public_key,
-        common_name: &asked.common_name,
-        names: &asked.names,
-        usages: &asked.usages,
-        not_before: asked.not_before,
-        not_after: asked.not_after,
-        signature_bits: asked.signature_bits,
+        authority: &request.authority,
+        public_key: &request.public_key,
+        common_name: &request.common_name,
+        names: &request.names,
+        usages: &request.usages,
+        not_before: request.not_before,
+        not_after: request.not_after,
+        signature_bits: request.signature_bits,
     }
 }

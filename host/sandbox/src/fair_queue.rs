@@ -34,7 +34,7 @@ impl<K: PartialEq, T> FairQueue<K, T> {
     /// Queues an item behind the other items of the key.
     pub(crate) fn push(&mut self, key: K, item: T) {
         self.length += 1;
-        match self.ring.iter_mut().find(|(known, _)| *known == key) {
+        match self.ring.iter_mut().find(|(ring_key, _)| *ring_key == key) {
             Some((_, items)) => items.push_back(item),
             None => self.ring.push_back((key, VecDeque::from([item]))),
         }
@@ -66,7 +66,7 @@ impl<K: PartialEq, T> FairQueue<K, T> {
     /// Takes the last item of the longest queue, if that queue stays longer than the queue of `key`
     /// with another item.
     pub(crate) fn pop_excess_over(&mut self, key: &K) -> Option<T> {
-        let own = self.ring.iter().find(|(known, _)| known == key);
+        let own = self.ring.iter().find(|(ring_key, _)| ring_key == key);
         let own = own.map_or(0, |(_, items)| items.len());
         let (_, items) = self.ring.iter_mut().max_by_key(|(_, items)| items.len())?;
         if items.len() <= own + 1 {

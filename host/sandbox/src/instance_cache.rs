@@ -80,9 +80,9 @@ impl InstanceCache {
     /// Takes an idle instance that may serve another call.
     pub(crate) fn take(&self) -> Option<LiveInstance> {
         loop {
-            let kept = self.lock().kept.pop()?;
-            if self.is_young(&kept.live) {
-                return Some(kept.live);
+            let instance = self.lock().kept.pop()?;
+            if self.is_young(&instance.live) {
+                return Some(instance.live);
             }
         }
     }
@@ -99,13 +99,13 @@ impl InstanceCache {
         ended
     }
 
-    fn put(self: &Arc<Self>, kept: IdleInstance) {
+    fn put(self: &Arc<Self>, instance: IdleInstance) {
         let mut idle = self.lock();
         if idle.is_closed || idle.kept.len() >= self.bounds.idle {
-            // The instance is dropped with `kept`, after the lock is released.
+            // `instance` is dropped after the lock is released.
             return;
         }
-        idle.kept.push(kept);
+        idle.kept.push(instance);
         if !std::mem::replace(&mut idle.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
@@ -128,8 +128,9 @@ impl InstanceCache {
     fn drop_old(&self) -> Option<Instant> {
         let mut idle = self.lock();
         let old: Vec<IdleInstance> =
-            idle.kept.extract_if(.., |kept| !self.is_young(&kept.live)).collect();
-        let next = idle.kept.iter().map(|kept| kept.live.created_at() + self.bounds.age).min();
+            idle.kept.extract_if(.., |instance| !self.is_young(&instance.live)).collect();
+        let next =
+            idle.kept.iter().map(|instance| instance.live.created_at() + self.bounds.age).min();
         idle.is_swept = next.is_some();
         drop(idle);
         drop(old);
@@ -140,9 +141,9 @@ impl InstanceCache {
     fn close(&self) {
         let mut idle = self.lock();
         idle.is_closed = true;
-        let kept = std::mem::take(&mut idle.kept);
+        let instances = std::mem::take(&mut idle.kept);
         drop(idle);
-        drop(kept);
+        drop(instances);
     }
 
     fn is_young(&self, live: &LiveInstance) -> bool {
@@ -187,10 +188,10 @@ impl InstanceCaches {
     }
 
     fn add(&self, cache: &Arc<InstanceCache>) {
-        let mut known = self.lock();
-        known.caches.retain(|cache| cache.strong_count() > 0);
-        known.caches.push(Arc::downgrade(cache));
-        if known.is_closed {
+        let mut known_caches = self.lock();
+        known_caches.caches.retain(|cache| cache.strong_count() > 0);
+        known_caches.caches.push(Arc::downgrade(cache));
+        if known_caches.is_closed {
             cache.close();
         }
     }

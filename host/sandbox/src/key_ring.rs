@@ -29,8 +29,8 @@ impl KeyRing {
     /// The errors of [`VerifyingKey::read`]; nothing is kept in this case.
     pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<VerifyingKey>, Failure> {
         let of = fingerprint(algorithm, text);
-        if let Some(kept) = sync::lock(&self.0).get(&of) {
-            return Ok(kept);
+        if let Some(key) = sync::lock(&self.0).get(&of) {
+            return Ok(key);
         }
         // Parsed without the lock: two concurrent calls may both parse.
         let key = Arc::new(VerifyingKey::read(algorithm, text)?);
@@ -52,8 +52,8 @@ impl LastSigner {
     /// this case.
     pub(crate) fn read(&self, algorithm: &str, text: &str) -> Result<Arc<SigningKey>, Failure> {
         let of = fingerprint(algorithm, text);
-        if let Some((kept, key)) = &*sync::lock(&self.0)
-            && *kept == of
+        if let Some((last_fingerprint, key)) = &*sync::lock(&self.0)
+            && *last_fingerprint == of
         {
             return Ok(Arc::clone(key));
         }
@@ -103,24 +103,24 @@ mod tests {
         let ring = KeyRing::default();
         let keys: Vec<String> = (0..=limits::PARSED_KEYS).map(|_| key("ed25519")).collect();
         let (first, others) = keys.split_first().unwrap();
-        let kept = ring.read("EdDSA", first).unwrap();
+        let first_key = ring.read("EdDSA", first).unwrap();
         for other in others.iter().skip(1) {
             ring.read("EdDSA", other).unwrap();
         }
-        assert!(Arc::ptr_eq(&kept, &ring.read("EdDSA", first).unwrap()), "used again");
+        assert!(Arc::ptr_eq(&first_key, &ring.read("EdDSA", first).unwrap()), "used again");
         let second = ring.read("EdDSA", &keys[2]).unwrap();
         ring.read("EdDSA", &keys[1]).unwrap();
         assert_eq!(count(&ring), limits::PARSED_KEYS);
-        assert!(Arc::ptr_eq(&kept, &ring.read("EdDSA", first).unwrap()));
+        assert!(Arc::ptr_eq(&first_key, &ring.read("EdDSA", first).unwrap()));
         assert!(Arc::ptr_eq(&second, &ring.read("EdDSA", &keys[2]).unwrap()));
     }
 
     #[test]
     fn last_signing_key_is_reused_for_same_algorithm() {
         let signer = LastSigner::default();
-        let made =
+        let new_key =
             || KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap().private_key;
-        let (one, other) = (made(), made());
+        let (one, other) = (new_key(), new_key());
         let once = signer.read("RS256", &one).unwrap();
         assert!(Arc::ptr_eq(&once, &signer.read("RS256", &one).unwrap()));
         assert!(signer.read("ES256", &one).is_err());

@@ -115,8 +115,8 @@ impl ComponentExports {
 }
 
 impl MountablePlugin {
-    /// Loads a component. `known` is the description stored at registration; without it, the
-    /// component is asked, in an instance without any grant.
+    /// Loads a component. `known_description` is the description stored at registration; without
+    /// it, the component is asked, in an instance without any grant.
     ///
     /// # Errors
     /// The fault of the component, for the author: not a component, another world, unknown imports,
@@ -124,11 +124,11 @@ impl MountablePlugin {
     pub async fn load(
         sandbox: &Arc<Sandbox>,
         artefact: ComponentSource<'_>,
-        known: Option<ComponentDescription>,
+        known_description: Option<ComponentDescription>,
     ) -> Result<Self, String> {
         let (world, linked) = LinkedComponent::of(sandbox, artefact)?;
         let digest = artefact.digest();
-        let description: ComponentDescription = match known {
+        let description: ComponentDescription = match known_description {
             Some(description) => description,
             None => {
                 let (describe, resources) = (linked.exports.describe, &sandbox.resources);
@@ -258,11 +258,11 @@ impl DatabasePlugin {
     pub async fn load(
         sandbox: &Arc<Sandbox>,
         artefact: ComponentSource<'_>,
-        known: Option<DatabaseDescription>,
+        known_description: Option<DatabaseDescription>,
     ) -> Result<Self, String> {
         let pre = link_database_plugin(sandbox, artefact)?;
         let digest = artefact.digest();
-        let description: DatabaseDescription = match known {
+        let description: DatabaseDescription = match known_description {
             Some(description) => description,
             None => {
                 let said =

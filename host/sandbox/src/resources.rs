@@ -70,7 +70,7 @@ pub(crate) struct StoreResources {
     pub(crate) closing: ClosingSignal,
     /// The addresses on which the server listens. A component never dials them.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
-    pub(crate) surroundings: AmbientSources,
+    pub(crate) ambient: AmbientSources,
     pub(crate) outbound: OutboundNetwork,
     pub(crate) cloud_tokens: CloudTokens,
 }
@@ -80,7 +80,7 @@ impl StoreResources {
         process: &Arc<ProcessResources>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
-        surroundings: &AmbientSources,
+        ambient: &AmbientSources,
         outbound: &OutboundNetwork,
     ) -> Arc<Self> {
         let tls = TlsConfigs::new(outbound.authorities());
@@ -97,7 +97,7 @@ impl StoreResources {
             metrics: MetricsRegistry::default(),
             closing: ClosingSignal::default(),
             own_addresses: own_addresses.into(),
-            surroundings: surroundings.clone(),
+            ambient: ambient.clone(),
             outbound: outbound.clone(),
             cloud_tokens: CloudTokens::default(),
         })

@@ -60,18 +60,18 @@ impl Drop for MountStop {
 
 impl Sandbox {
     /// Makes a sandbox. Calls get store time and units of work from `store`, and never dial
-    /// `own_addresses`, on which the server listens. `surroundings` is the machine's, and
-    /// `outbound` decides the route of the components' HTTP.
+    /// `own_addresses`, on which the server listens. `ambient` is the machine's, and `outbound`
+    /// decides the route of the components' HTTP.
     #[must_use]
     pub fn new(
         runtime: Arc<SandboxRuntime>,
         store: Arc<Store>,
         own_addresses: &[SocketAddr],
-        surroundings: &AmbientSources,
+        ambient: &AmbientSources,
         outbound: &OutboundNetwork,
     ) -> Arc<Self> {
         let resources =
-            StoreResources::new(&runtime.resources, store, own_addresses, surroundings, outbound);
+            StoreResources::new(&runtime.resources, store, own_addresses, ambient, outbound);
         Arc::new(Self { runtime, resources, instance_caches: InstanceCaches::default() })
     }
 

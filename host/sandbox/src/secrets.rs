@@ -83,9 +83,9 @@ impl SecretSet {
     /// Adds the value of a field that is marked secret. Answers hide the value, although the caller
     /// knows the value.
     pub fn add_sensitive_field(&self, value: &str) {
-        let mut known = self.lock();
-        known.told.push(value.to_owned().into());
-        known.add(value);
+        let mut secrets = self.lock();
+        secrets.told.push(value.to_owned().into());
+        secrets.add(value);
     }
 
     /// Remembers the caller's words.
@@ -97,17 +97,18 @@ impl SecretSet {
     /// caller's words. A name may equal a shorter secret: an operator may call a connection like
     /// its password.
     pub(crate) fn reveals_secret(&self, name: &str) -> bool {
-        let mut known = self.lock();
-        if known.is_full {
+        let mut secrets = self.lock();
+        if secrets.is_full {
             return true;
         }
-        known.index_plain();
-        if name.len() < RUN_LENGTH || known.plain.is_empty() {
+        secrets.index_plain();
+        if name.len() < RUN_LENGTH || secrets.plain.is_empty() {
             return false;
         }
         let name = letters(name);
-        let found = known.plain.find(&name).into_iter().map(|found| found == CharacterMatch::InRun);
-        known.exclude_caller_words(&name, found.collect(), self.caller.get()).contains(&true)
+        let found =
+            secrets.plain.find(&name).into_iter().map(|found| found == CharacterMatch::InRun);
+        secrets.exclude_caller_words(&name, found.collect(), self.caller.get()).contains(&true)
     }
 
     /// Returns `text` for a log: without secrets, and cut at `limit` bytes.
@@ -125,17 +126,17 @@ impl SecretSet {
 
     fn clean(&self, text: &str, limit: usize, caller: Option<&CallerWords>) -> String {
         let shown = truncate(text, limit);
-        let mut known = self.lock();
-        if known.is_full {
+        let mut secrets = self.lock();
+        if secrets.is_full {
             return REDACTION.to_owned();
         }
-        known.index_spellings();
-        if known.plain.is_empty() {
+        secrets.index_spellings();
+        if secrets.plain.is_empty() {
             return shown.to_owned();
         }
         // Beyond the cut, too: a secret is found although the cut goes through the secret.
         let looked_at = letters(truncate(text, limit.saturating_add(4 * RUN_LENGTH)));
-        let hidden = known.hidden_positions(&looked_at, caller);
+        let hidden = secrets.hidden_positions(&looked_at, caller);
         replace(shown, &hidden)
     }
 

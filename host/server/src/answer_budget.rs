@@ -193,8 +193,8 @@ mod tests {
     async fn cut(slots: &[Arc<ConnectionSlot>]) -> Vec<bool> {
         let mut cut = Vec::new();
         for slot in slots {
-            let told = timeout(Duration::ZERO, slot.told_to_close()).await;
-            cut.push(told == Ok(CloseMoment::AtOnce));
+            let moment = timeout(Duration::ZERO, slot.close_requested()).await;
+            cut.push(moment == Ok(CloseMoment::AtOnce));
         }
         cut
     }
@@ -206,17 +206,17 @@ mod tests {
     #[tokio::test]
     async fn client_over_budget_loses_longest_waiting_connection() {
         let (budget, slots) = (budget(), slots(6).await);
-        let mut held: Vec<Bytes> =
+        let mut answers: Vec<Bytes> =
             (0..4).map(|index| budget.hold(own(MIB), client(1), &slots[index])).collect();
-        held.push(budget.hold(own(MIB), client(2), &slots[4]));
+        answers.push(budget.hold(own(MIB), client(2), &slots[4]));
         assert_eq!(cut(&slots).await, [false; 6], "all are within their budgets");
-        held.remove(1);
-        held.push(budget.hold(own(MIB), client(1), &slots[5]));
+        answers.remove(1);
+        answers.push(budget.hold(own(MIB), client(1), &slots[5]));
         assert_eq!(cut(&slots).await, [false; 6], "one was taken");
-        held.push(budget.hold(own(1), client(1), &slots[5]));
-        held.push(budget.hold(own(MIB), client(1), &slots[5]));
+        answers.push(budget.hold(own(1), client(1), &slots[5]));
+        answers.push(budget.hold(own(MIB), client(1), &slots[5]));
         assert_eq!(cut(&slots).await, [true, false, false, false, false, false]);
-        drop(held);
+        drop(answers);
         let waiting = sync::lock(&budget.waiting);
         assert!(waiting.all == 0 && waiting.of_clients.is_empty());
     }

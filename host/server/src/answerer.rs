@@ -37,7 +37,8 @@ pub(crate) trait RequestAnswerer: Send + Sync + 'static {
     /// Returns the plain HTTP place of every request on the mount's own listener.
     fn own_raw_place(&self, mount: &MountPath) -> RawBasePath;
 
-    /// Checks that the client of a plain HTTP request is within the rate limit for strangers.
+    /// Checks that the client of a plain HTTP request is within the rate limit for
+    /// unauthenticated callers.
     fn check_raw(&self, remote: IpAddr) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Returns whether the component knows the caller of a plain HTTP request without a body.

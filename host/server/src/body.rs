@@ -240,17 +240,17 @@ pub(crate) async fn collect_body<B>(
 where
     B: Body<Data = Bytes>,
 {
-    let mut kept = Vec::new();
+    let mut content = Vec::new();
     let received = for_each_chunk(body, most, |received, chunk| {
         if received <= most {
             memory.grow_to(received)?;
-            kept.extend_from_slice(chunk);
+            content.extend_from_slice(chunk);
         } else {
-            kept = Vec::new();
+            content = Vec::new();
         }
         Ok(())
     });
-    if received.await? > most { Err(body_too_large(most)) } else { Ok(kept) }
+    if received.await? > most { Err(body_too_large(most)) } else { Ok(content) }
 }
 
 /// Reads and discards a body, so that its sender sees the answer. Returns the length.

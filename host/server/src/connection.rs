@@ -109,7 +109,7 @@ pub(crate) async fn serve<A: RequestAnswerer>(
             let handshake = tokio::time::timeout(HANDSHAKE_TIME, shake_hands(stream, &tls));
             tokio::select! {
                 done = handshake => done.ok().flatten(),
-                _ = peer.slot.told_to_close() => None,
+                _ = peer.slot.close_requested() => None,
             }
         }
     };
@@ -157,7 +157,7 @@ async fn serve_http1<A: RequestAnswerer>(
     loop {
         tokio::select! {
             _ = connection.as_mut() => return,
-            close = slot.told_to_close() => match close {
+            close = slot.close_requested() => match close {
                 CloseMoment::AtOnce => return,
                 CloseMoment::AfterAnswer => connection.as_mut().graceful_shutdown(),
             },
@@ -195,7 +195,7 @@ async fn serve_http2<A: RequestAnswerer>(
     loop {
         let close = tokio::select! {
             _ = connection.as_mut() => return,
-            close = slot.told_to_close() => Some(close),
+            close = slot.close_requested() => Some(close),
             _ = look.tick() => idleness.check_idle(&slot, &untaken),
         };
         match close {

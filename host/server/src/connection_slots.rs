@@ -277,7 +277,7 @@ impl ConnectionSlot {
     }
 
     /// Waits until the connection has to close.
-    pub(crate) async fn told_to_close(&self) -> CloseMoment {
+    pub(crate) async fn close_requested(&self) -> CloseMoment {
         self.close.notified().await;
         if self.is_cut.load(Ordering::SeqCst) {
             return CloseMoment::AtOnce;

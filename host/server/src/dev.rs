@@ -90,16 +90,16 @@ async fn serve(
 fn transport(
     data: &Path,
     listen: &str,
-    asked: DevTransport,
+    transport: DevTransport,
 ) -> Result<(ListenerTransport, Option<PathBuf>), String> {
-    Ok(match asked {
+    Ok(match transport {
         DevTransport::PlainHere => (ListenerTransport::PlainHere, None),
         DevTransport::Plain => (ListenerTransport::Plain, None),
         DevTransport::Tls(names) => {
-            let made = dev_tls::make(data, listen, &names)?;
+            let server_tls = dev_tls::make(data, listen, &names)?;
             (
-                ListenerTransport::Tls(made.settings),
-                Some(std::path::absolute(&made.ca_file).unwrap_or(made.ca_file)),
+                ListenerTransport::Tls(server_tls.settings),
+                Some(std::path::absolute(&server_tls.ca_file).unwrap_or(server_tls.ca_file)),
             )
         }
     })
@@ -126,15 +126,15 @@ pub(crate) enum DevDirectory {
 
 impl DevDirectory {
     /// Returns the requested directory, or creates a private temporary directory.
-    pub(crate) fn prepare(asked: Option<PathBuf>) -> Result<Self, String> {
-        if let Some(path) = asked {
+    pub(crate) fn prepare(requested_path: Option<PathBuf>) -> Result<Self, String> {
+        if let Some(path) = requested_path {
             return Ok(Self::Kept(path));
         }
         let name = random::base62(12).map_err(|failure| failure.message)?;
         let path = std::env::temp_dir().join(format!("bulkhead-dev-{name}"));
         // Fails if the name is taken, even by a symbolic link.
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
+        let creation = DirBuilder::new().mode(0o700).create(&path);
+        creation.map_err(|error| {
             format!("cannot make the directory {}: {error}; set TMPDIR", path.display())
         })?;
         Ok(Self::Temporary(path))
@@ -230,10 +230,10 @@ mod tests {
     #[test]
     fn a_directory_of_the_operator_stays() {
         let log: Arc<dyn Log> = Arc::new(RecordingLog::default());
-        let made = DevDirectory::prepare(None).unwrap();
-        DevDirectory::prepare(Some(made.path().to_path_buf())).unwrap().remove(&log);
-        assert!(made.path().exists());
-        made.remove(&log);
+        let directory = DevDirectory::prepare(None).unwrap();
+        DevDirectory::prepare(Some(directory.path().to_path_buf())).unwrap().remove(&log);
+        assert!(directory.path().exists());
+        directory.remove(&log);
     }
 
     #[test]

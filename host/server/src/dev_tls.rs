@@ -37,7 +37,7 @@ pub(crate) struct DevTls {
 pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls, String> {
     let folder = data.join("tls");
     let file = |name: &str| folder.join(name);
-    let made = DevTls {
+    let dev_tls = DevTls {
         ca_file: file("ca.pem"),
         settings: tls::settings(file("cert.pem"), file("key.pem")),
     };
@@ -48,13 +48,13 @@ pub(crate) fn make(data: &Path, listen: &str, names: &[String]) -> Result<DevTls
     let cannot = |error| format!("{} cannot be written: {error}", folder.display());
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(cannot)?;
     for (file, text) in [
-        (made.ca_file.as_path(), authority.pem().as_str()),
-        (made.settings.certificates.path(), &server.certificate),
-        (made.settings.key.path(), server.key.expose()),
+        (dev_tls.ca_file.as_path(), authority.pem().as_str()),
+        (dev_tls.settings.certificates.path(), &server.certificate),
+        (dev_tls.settings.key.path(), server.key.expose()),
     ] {
         write_anew(file, text).map_err(cannot)?;
     }
-    Ok(made)
+    Ok(dev_tls)
 }
 
 /// Creates the file with mode 0600, replacing an existing file.
@@ -63,8 +63,9 @@ fn write_anew(file: &Path, text: &str) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut made: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    made.write_all(text.as_bytes())
+    let mut handle: File =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    handle.write_all(text.as_bytes())
 }
 
 fn creation_error(fault: &IssuingFault) -> String {

@@ -65,9 +65,9 @@ fn with_body(head: &[u8]) -> Option<Vec<u8>> {
     let headers = format!(
         "content-type: {content_type}\r\ncache-control: no-store\r\ncontent-length: {length}\r\n"
     );
-    let mut whole = head.replacen(NO_BODY, &headers, 1).into_bytes();
-    whole.extend(body);
-    Some(whole)
+    let mut answer = head.replacen(NO_BODY, &headers, 1).into_bytes();
+    answer.extend(body);
+    Some(answer)
 }
 
 /// Returns the complete answer to a client that speaks plain HTTP to a TLS port.
@@ -77,13 +77,13 @@ pub(crate) fn speaks_no_tls() -> Vec<u8> {
     );
     let (_, content_type, body) = Response::failed(&failure).into_bytes();
     let length = body.len();
-    let mut whole = format!(
+    let mut answer = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: {content_type}\r\ncache-control: no-store\r\n\
          content-length: {length}\r\nconnection: close\r\n\r\n"
     )
     .into_bytes();
-    whole.extend(body);
-    whole
+    answer.extend(body);
+    answer
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for WithErrorBody<S> {

@@ -94,25 +94,25 @@ fn parse_format(parser: &mut lexopt::Parser) -> Result<bool, String> {
 /// # Errors
 /// The components could not be asked, or the name is unknown; the error lists the known names.
 pub async fn run(
-    asked: &Inspection,
+    inspection: &Inspection,
     process: ServerProcess,
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let mut tables = read_tables(process).await?;
-    if let Some(name) = &asked.name {
-        let known: Vec<String> =
+    if let Some(name) = &inspection.name {
+        let plugin_names: Vec<String> =
             tables.plugins.iter().map(|plugin| plugin.described.name().to_owned()).collect();
         tables.plugins.retain(|plugin| plugin.described.name() == name);
         tables.host.clear();
         if tables.plugins.is_empty() {
             return Err(format!(
                 "there is no plugin {name:?} in this program; there are: {}",
-                known.join(", ")
+                plugin_names.join(", ")
             ));
         }
     }
-    let printed = if asked.json {
-        print_json(&tables, asked.name.is_none(), out)
+    let printed = if inspection.json {
+        print_json(&tables, inspection.name.is_none(), out)
     } else {
         print_table(&tables, out)
     };
@@ -123,9 +123,9 @@ pub async fn run(
 async fn read_tables(process: ServerProcess) -> Result<RouteTables, String> {
     let log = Arc::clone(&process.log);
     let data = DevDirectory::prepare(None)?;
-    let asked = ask_components(process, &data).await;
+    let tables = ask_components(process, &data).await;
     data.remove(&log);
-    asked
+    tables
 }
 
 async fn ask_components(
@@ -210,7 +210,7 @@ fn print_routes(routes: &[Route], out: &mut dyn Write) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<InspectAction, String> {
+    fn parse_words(words: &[&str]) -> Result<InspectAction, String> {
         parse(words.iter().map(OsString::from))
     }
 
@@ -219,13 +219,13 @@ mod tests {
         let inspection = |name: Option<&str>, json| {
             InspectAction::Inspect(Inspection { name: name.map(str::to_owned), json })
         };
-        assert_eq!(asked(&["--all", "-format=json"]).unwrap(), inspection(None, true));
-        assert_eq!(asked(&["-all"]).unwrap(), inspection(None, false));
+        assert_eq!(parse_words(&["--all", "-format=json"]).unwrap(), inspection(None, true));
+        assert_eq!(parse_words(&["-all"]).unwrap(), inspection(None, false));
         assert_eq!(
-            asked(&["database", "--format", "table"]).unwrap(),
+            parse_words(&["database", "--format", "table"]).unwrap(),
             inspection(Some("database"), false)
         );
-        assert_eq!(asked(&["-h"]).unwrap(), InspectAction::Help);
+        assert_eq!(parse_words(&["-h"]).unwrap(), InspectAction::Help);
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
             (&["--all", "-format=yaml"], "use json or table"),
             (&["a", "b"], "see `bulkhead plugin inspect --help`"),
         ] {
-            let why = asked(words).unwrap_err();
+            let why = parse_words(words).unwrap_err();
             assert!(why.contains(part), "{words:?}: {why}");
         }
     }

@@ -72,12 +72,14 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(inspect::InspectAction::Help) => {
             io::stdout().write_all(inspect::USAGE.as_bytes()).map_err(|error| error.to_string())
         }
-        Ok(inspect::InspectAction::Inspect(asked)) => official_components().and_then(|officials| {
-            let program = String::new();
-            let process = ServerProcess { program, officials, log: Arc::new(QuietLog) };
-            let runtime = build_runtime()?;
-            runtime.block_on(inspect::run(&asked, process, &mut io::stdout()))
-        }),
+        Ok(inspect::InspectAction::Inspect(inspection)) => {
+            official_components().and_then(|officials| {
+                let program = String::new();
+                let process = ServerProcess { program, officials, log: Arc::new(QuietLog) };
+                let runtime = build_runtime()?;
+                runtime.block_on(inspect::run(&inspection, process, &mut io::stdout()))
+            })
+        }
         Err(message) => Err(message),
     };
     match done {

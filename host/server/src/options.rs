@@ -192,8 +192,8 @@ pub fn parse(
 
 /// Describes an option that the server does not have, with the nearest one.
 fn unknown_option(name: &str) -> String {
-    let known = USAGE.split([' ', '\n']).filter_map(|word| word.strip_prefix("--"));
-    let near = find_nearest(name, known).map(|near| format!("; did you mean --{near}?"));
+    let option_names = USAGE.split([' ', '\n']).filter_map(|word| word.strip_prefix("--"));
+    let near = find_nearest(name, option_names).map(|near| format!("; did you mean --{near}?"));
     let (name, near) = (name.escape_debug(), near.unwrap_or_default());
     format!("there is no option --{name}{near}; see `bulkhead server --help`")
 }
@@ -347,10 +347,10 @@ impl ParsedArguments {
             (self.data.is_some(), "--data-dir", DATA_VARIABLE, "storage \"sqlite\" { path = … }"),
         ] {
             if typed || is_set(name) {
-                let given = if typed { option } else { name };
+                let setting = if typed { option } else { name };
                 return Err(format!(
-                    "{given} is not read together with --config; write {place} into the file and \
-                     leave {given} out"
+                    "{setting} is not read together with --config; write {place} into the file and \
+                     leave {setting} out"
                 ));
             }
         }

@@ -4,8 +4,8 @@
 //! this server. A request that waits for a change is abandoned when its client disconnects, because
 //! hyper then drops the future.
 //!
-//! This file prevents a stranger from making the server hold large bodies: a body of more than 64
-//! KiB is received only if the component knows the caller.
+//! This file prevents an unauthenticated caller from making the server hold large bodies: a body of
+//! more than 64 KiB is received only if the component knows the caller.
 
 use crate::answer_body::UnsentBody;
 use crate::answerer::RequestAnswerer;
@@ -124,8 +124,9 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             remote: (remote.ip(), remote.port()),
             place,
         };
-        let identified =
-            async { self.answerer.identify_raw(request.clone()).await.is_ok_and(|known| known) };
+        let identified = async {
+            self.answerer.identify_raw(request.clone()).await.is_ok_and(|is_known| is_known)
+        };
         self.check_streams(arrival, identified).await?;
         let mut memory = self.body_budget.begin(remote.ip());
         let received = match target::check_parameters(&request.query) {
@@ -143,7 +144,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
     /// caller. Returns the refusal of a body that cannot be received.
     ///
     /// # Errors
-    /// 429 over the rate limit for strangers, which is sent without an audit record.
+    /// 429 over the rate limit for unauthenticated callers, which is sent without an audit record.
     async fn receive_raw_body<B>(
         &self,
         head: &Parts,

@@ -99,7 +99,7 @@ pub fn join_fields(
     for (name, value) in body {
         match query.get(&name) {
             Some(_) if value.is_null() => continue,
-            Some(given) if !has_text(&value, given) => {
+            Some(query_value) if !has_text(&value, query_value) => {
                 let name = quoted(&name);
                 return Err(Failure::invalid(format!(
                     "{name} has different values in the query and in the body; send a single value"
@@ -111,14 +111,12 @@ pub fn join_fields(
     Ok(query)
 }
 
-/// Returns whether a value of a body is the text `given` of a query.
-fn has_text(value: &Value, given: &Value) -> bool {
-    match (value, given) {
-        (Value::Bool(value), Value::String(given)) => {
-            given == if *value { "true" } else { "false" }
-        }
-        (Value::Number(value), Value::String(given)) => *given == value.to_string().as_str(),
-        _ => value == given,
+/// Returns whether a value of a body equals `text`, a value of the query.
+fn has_text(value: &Value, text: &Value) -> bool {
+    match (value, text) {
+        (Value::Bool(value), Value::String(text)) => text == if *value { "true" } else { "false" },
+        (Value::Number(value), Value::String(text)) => *text == value.to_string().as_str(),
+        _ => value == text,
     }
 }
 
@@ -204,15 +202,15 @@ pub fn plain_path(path: &str) -> Result<String, Failure> {
         return Err(Failure::invalid(message));
     }
     let decoded = percent_decode_str(path).decode_utf8_lossy();
-    let mut kept: Vec<&str> = Vec::new();
+    let mut segments: Vec<&str> = Vec::new();
     for segment in decoded.split('/') {
         match segment {
             "" | "." => {}
-            ".." => drop(kept.pop()),
-            segment => kept.push(segment),
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
         }
     }
-    Ok(kept.join("/"))
+    Ok(segments.join("/"))
 }
 
 fn add(fields: &mut Map<String, Value>, name: String, value: Value) {

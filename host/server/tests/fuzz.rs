@@ -75,14 +75,14 @@ fn header_lists() {
             }
         }
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        let told = [
+        let failures = [
             headers::check_size(&map).err(),
             headers::refuse_unserved(&map, &BTreeMap::new()).err(),
             headers::check_patch(&map).err(),
             headers::token(&map).err(),
             proxies.client(peer, &map).err(),
         ];
-        assert!(told.into_iter().flatten().all(|failure| failure.message.len() < 1_000));
+        assert!(failures.into_iter().flatten().all(|failure| failure.message.len() < 1_000));
         let _ = headers::is_form(&map, bytes);
     });
 }

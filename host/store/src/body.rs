@@ -43,9 +43,9 @@ impl RecordBody {
         T: Send + Sync + 'static,
     {
         if let Some(parsed) = self.0.parsed.get()
-            && let Ok(known) = Arc::downcast(Arc::clone(parsed))
+            && let Ok(value) = Arc::downcast(Arc::clone(parsed))
         {
-            return Ok(known);
+            return Ok(value);
         }
         let parsed = Arc::new(parse(self)?);
         // The first value stays, even if the type differs.

@@ -75,43 +75,43 @@ impl RecordCache {
     /// Returns the cached record of `address`. If there is none, returns the number of commits so
     /// far, which the caller passes to [`RecordCache::keep`] together with the record read.
     pub(crate) fn find(&self, address: &Address) -> Result<StampedRecord, u64> {
-        let kept = self.lock();
-        kept.records.get(address).cloned().ok_or(kept.commits)
+        let contents = self.lock();
+        contents.records.get(address).cloned().ok_or(contents.commits)
     }
 
     /// Returns `true` if all these records, or their absence, are cached with these stamps. They
     /// then belong to a single state, because all writes pass this process and this cache.
     pub(crate) fn holds(&self, stamps: &BTreeMap<Address, Option<Stamp>>) -> bool {
-        let kept = self.lock();
+        let contents = self.lock();
         stamps.iter().all(|(address, stamp)| {
-            let known = kept.records.get(address);
-            known.is_some_and(|found| found.as_ref().map(|(stamp, _)| *stamp) == *stamp)
+            let cached_record = contents.records.get(address);
+            cached_record.is_some_and(|found| found.as_ref().map(|(stamp, _)| *stamp) == *stamp)
         })
     }
 
     /// Caches a record that was read, unless there was a commit since `commits` were counted, or
     /// this record is being written.
     pub(crate) fn keep(&self, commits: u64, address: &Address, found: &StampedRecord) {
-        let mut kept = self.lock();
+        let mut contents = self.lock();
         if !is_worth_caching(address, found)
-            || kept.commits != commits
-            || kept.being_written.contains(address)
+            || contents.commits != commits
+            || contents.being_written.contains(address)
         {
             return;
         }
-        let outgrown = kept.insert(address, found.clone());
-        drop(kept);
+        let outgrown = contents.insert(address, found.clone());
+        drop(contents);
         // Wiping many records takes time; no reader has to wait meanwhile.
         drop(outgrown);
     }
 
     /// Evicts everything when the store is closed.
     pub(crate) fn clear(&self) {
-        let mut kept = self.lock();
-        kept.bytes = 0;
+        let mut contents = self.lock();
+        contents.bytes = 0;
         // Reads in progress leave nothing behind either.
-        kept.commits += 1;
-        drop(mem::take(&mut kept.records));
+        contents.commits += 1;
+        drop(mem::take(&mut contents.records));
     }
 
     /// Starts a write, before the commit. Records cached for these addresses stay, and no newer
@@ -126,22 +126,22 @@ impl RecordCache {
     /// in order.
     pub(crate) fn end_writing<'a>(&self, stored: impl Iterator<Item = &'a CommitRequest>) {
         let mut outgrown = Vec::new();
-        let mut kept = self.lock();
-        kept.commits += 1;
-        for address in mem::take(&mut kept.being_written) {
-            kept.remove(&address);
+        let mut contents = self.lock();
+        contents.commits += 1;
+        for address in mem::take(&mut contents.being_written) {
+            contents.remove(&address);
         }
         for work in stored {
             // Another unit of the same commit may have put the record before.
-            work.addresses().for_each(|address| kept.remove(address));
+            work.addresses().for_each(|address| contents.remove(address));
             for (address, stamp, record) in &work.writes.in_use {
                 let found = Some((*stamp, record.clone()));
                 if is_worth_caching(address, &found) {
-                    outgrown.extend(kept.insert(address, found));
+                    outgrown.extend(contents.insert(address, found));
                 }
             }
         }
-        drop(kept);
+        drop(contents);
         drop(outgrown);
     }
 
@@ -195,8 +195,8 @@ mod tests {
     }
 
     fn body(cache: &RecordCache) -> Option<Vec<u8>> {
-        let known = cache.find(&address()).ok()?;
-        known.map(|(_, record)| record.body.to_vec())
+        let stamped_record = cache.find(&address()).ok()?;
+        stamped_record.map(|(_, record)| record.body.to_vec())
     }
 
     #[test]
@@ -277,7 +277,11 @@ mod tests {
             let large = vec![0; 1 << 20];
             cache.keep(0, &Address::new(Space::Data, number.to_string()), &found(&large));
         }
-        let kept = cache.lock();
-        assert!(kept.bytes <= MOST_BYTES && !kept.records.is_empty(), "{} bytes", kept.bytes);
+        let contents = cache.lock();
+        assert!(
+            contents.bytes <= MOST_BYTES && !contents.records.is_empty(),
+            "{} bytes",
+            contents.bytes
+        );
     }
 }

@@ -220,11 +220,11 @@ async fn attempt(
     let database = &data.database;
     let mut plan = CommitPlan::default();
     let mut questions = StatementBatch::default();
-    let asked = AskedWork::of(&mut questions, works, &data.stored)
+    let lookups = AskedWork::of(&mut questions, works, &data.stored)
         .map_err(|error| WriteFailure::Undone(StoreFault::from(error)))?;
     let time = data.time.due();
     let work = |answers: BatchRows| {
-        plan = CommitPlan::make(data, works, asked, &answers)?;
+        plan = CommitPlan::make(data, works, lookups, &answers)?;
         if !plan.any_commits() {
             return Ok(TransactionEnd::GiveUp);
         }

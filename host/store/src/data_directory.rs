@@ -88,9 +88,10 @@ impl DataDirectory {
     ) -> Result<Arc<DataDirectory>, StoreFault> {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
-        let held = DataDirectory { options, clock: Arc::new(clock), lock, known: OnceLock::new() };
-        held.inspect().await?;
-        Ok(Arc::new(held))
+        let data_directory =
+            DataDirectory { options, clock: Arc::new(clock), lock, known: OnceLock::new() };
+        data_directory.inspect().await?;
+        Ok(Arc::new(data_directory))
     }
 
     /// Returns store time, also while the data are sealed.
@@ -103,8 +104,8 @@ impl DataDirectory {
     /// # Errors
     /// As [`DataDirectory::hold`], if the database has to be read.
     pub async fn seal_config(&self) -> Result<Option<SealConfig>, StoreFault> {
-        let Some(known) = self.known().await? else { return Ok(None) };
-        let config = *sync::read(&known.config);
+        let Some(properties) = self.known().await? else { return Ok(None) };
+        let config = *sync::read(&properties.config);
         match config {
             Some(config) => Ok(Some(config)),
             None => Ok(identity::read(self.path()).await?.map(|identity| identity.config())),
@@ -116,7 +117,7 @@ impl DataDirectory {
     /// # Errors
     /// As [`DataDirectory::hold`], if the database has to be read.
     pub async fn cluster_id(&self) -> Result<Option<String>, StoreFault> {
-        Ok(self.known().await?.map(|known| known.cluster_name.clone()))
+        Ok(self.known().await?.map(|properties| properties.cluster_name.clone()))
     }
 
     /// Creates a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in a
@@ -135,7 +136,7 @@ impl DataDirectory {
         first: impl FnOnce(&SecretHasher) -> Result<Vec<FirstRecord>, StoreFault>,
     ) -> Result<(), StoreFault> {
         let config = config.validate()?;
-        let held = self.take_lock()?;
+        let lock = self.take_lock()?;
         if self.inspect().await?.is_some() {
             return Err(StoreFault::Refused(format!(
                 "{} is initialised already; unseal the server, or choose another data directory",
@@ -152,13 +153,13 @@ impl DataDirectory {
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         let sealed_root = identity.sealed_root().to_vec();
-        let known = DirectoryProperties::of(&identity);
+        let properties = DirectoryProperties::of(&identity);
         let write = async move |connection: &mut SqliteConnection| {
             write_cluster(connection, &identity, &rows).await
         };
         let written = database.write(write).await;
         database.close().await;
-        drop(held);
+        drop(lock);
         if let Err(fault) = written {
             // If the answer was lost, the result is looked up: a cluster whose shares no operator
             // received would stay sealed for ever.
@@ -167,7 +168,7 @@ impl DataDirectory {
                 _ => return Err(fault),
             }
         }
-        self.known.get_or_init(|| known);
+        self.known.get_or_init(|| properties);
         Ok(())
     }
 
@@ -179,7 +180,7 @@ impl DataDirectory {
     /// [`StoreFault::Refused`] if nothing is initialised or the data cannot be used;
     /// [`StoreFault::Unavailable`] if the database cannot be read, or is open already.
     pub async fn open(self: &Arc<Self>, key: SealKey) -> Result<Arc<Store>, StoreFault> {
-        let held = self.take_lock()?;
+        let lock = self.take_lock()?;
         let identity = identity::read(self.path()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise the server first",
@@ -191,7 +192,7 @@ impl DataDirectory {
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         identity::migrate(&database).await?;
-        let data = OpenData::new(database, seal, held, &self.clock)?;
+        let data = OpenData::new(database, seal, lock, &self.clock)?;
         Ok(Store::new(data, Arc::clone(&self.clock)))
     }
 
@@ -227,7 +228,7 @@ impl DataDirectory {
     /// found: an initialisation that failed may have been stored all the same.
     async fn known(&self) -> Result<Option<&DirectoryProperties>, StoreFault> {
         match self.known.get() {
-            Some(known) => Ok(Some(known)),
+            Some(properties) => Ok(Some(properties)),
             None => self.inspect().await,
         }
     }

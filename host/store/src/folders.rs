@@ -58,14 +58,16 @@ impl FolderNumbers {
     /// Returns the number of `folder`; the name ends in a slash. For an unknown folder, calls
     /// `is_being_written`, which returns `true` if the current commit writes in the folder.
     pub(crate) fn number(&self, folder: &str, is_being_written: impl FnOnce() -> bool) -> u64 {
-        let mut known = self.lock();
-        let fresh = known.next();
-        if known.mounts.len() >= MOST_MOUNTS && !known.mounts.contains_key(mount_of(folder)) {
-            known.mounts.clear();
+        let mut known_folders = self.lock();
+        let fresh = known_folders.next();
+        if known_folders.mounts.len() >= MOST_MOUNTS
+            && !known_folders.mounts.contains_key(mount_of(folder))
+        {
+            known_folders.mounts.clear();
         }
-        let folders = known.mounts.entry(mount_of(folder).to_owned()).or_default();
+        let folders = known_folders.mounts.entry(mount_of(folder).to_owned()).or_default();
         if folders.len() >= MOST_FOLDERS && !folders.contains_key(folder) {
-            let oldest = folders.iter().min_by_key(|(_, known)| known.asked);
+            let oldest = folders.iter().min_by_key(|(_, entry)| entry.asked);
             let oldest = oldest.map(|(name, _)| name.clone());
             oldest.and_then(|name| folders.remove(&name));
         }
@@ -86,14 +88,16 @@ impl FolderNumbers {
     /// Returns `true` if the folder has this number. For the committer, which also knows the
     /// current writes.
     pub(crate) fn has(&self, folder: &str, number: u64) -> bool {
-        self.lock().find(folder).is_some_and(|known| known.number == number)
+        self.lock().find(folder).is_some_and(|entry| entry.number == number)
     }
 
     /// Returns `true` if the folder has this number and the current commit does not change the
     /// folder.
     pub(crate) fn holds(&self, folder: &str, number: u64) -> bool {
-        let known = self.lock();
-        known.find(folder).is_some_and(|known| known.number == number && !known.is_being_written)
+        let known_folders = self.lock();
+        known_folders
+            .find(folder)
+            .is_some_and(|entry| entry.number == number && !entry.is_being_written)
     }
 
     /// Starts a write, before the commit.

@@ -317,17 +317,17 @@ mod tests {
     #[test]
     fn never_written_encoding_is_no_keyring() {
         let ring = Keyring::generate(1).unwrap().with_new_term(2).unwrap();
-        let whole = ring.encode();
-        assert!(Keyring::decode(&whole).is_some());
-        for length in 0..whole.len() {
+        let encoding = ring.encode();
+        assert!(Keyring::decode(&encoding).is_some());
+        for length in 0..encoding.len() {
             let is_whole = length == KEY_BYTES + TERM_BYTES;
             assert_eq!(
-                Keyring::decode(&whole[..length]).is_some(),
+                Keyring::decode(&encoding[..length]).is_some(),
                 is_whole,
                 "first {length} bytes"
             );
         }
-        let (head, terms) = whole.split_at(KEY_BYTES);
+        let (head, terms) = encoding.split_at(KEY_BYTES);
         let (one, two) = terms.split_at(TERM_BYTES);
         assert!(Keyring::decode(&[head, two, one].concat()).is_none(), "descending");
         assert!(Keyring::decode(&[head, one, one].concat()).is_none(), "twice the same term");

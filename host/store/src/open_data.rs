@@ -69,7 +69,7 @@ impl OpenData {
     /// database cannot be read.
     pub(crate) async fn read(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
         let commits = match self.cache.find(address) {
-            Ok(known) => return Ok(known),
+            Ok(record) => return Ok(record),
             Err(commits) => commits,
         };
         // Boxed, like every rarely needed future here: otherwise each awaiting future would be as

@@ -100,19 +100,19 @@ impl<'a> AskedReads<'a> {
 
 impl<'a> AskedWork<'a> {
     /// Adds the queries for all remembered reads, for counters, and for the stored bytes of mounts
-    /// that are not `known` to have room.
+    /// without certain room according to `stored_bytes`.
     ///
     /// # Errors
     /// As [`StatementBatch::bind`].
     pub(crate) fn of(
         script: &mut StatementBatch,
         works: &'a [CommitRequest],
-        known: &StoredBytes,
+        stored_bytes: &StoredBytes,
     ) -> Result<Self, sqlx::Error> {
         let reads = AskedReads::of(script, works.iter().map(|work| &work.reads))?;
         let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
         let revisions = AskedRevisions::of(script, revised)?;
-        Ok(AskedWork { reads, revisions, stored: AskedStored::of(script, works, known)? })
+        Ok(AskedWork { reads, revisions, stored: AskedStored::of(script, works, stored_bytes)? })
     }
 }
 
@@ -138,14 +138,14 @@ impl<'a> CommitPlan<'a> {
     pub(crate) fn make(
         data: &OpenData,
         works: &'a [CommitRequest],
-        asked: AskedWork<'a>,
+        lookups: AskedWork<'a>,
         answers: &BatchRows,
     ) -> Result<Self, sqlx::Error> {
         let OpenData { seal, folders, .. } = data;
         let mut plan = CommitPlan {
-            committed: asked.reads.committed(answers)?,
-            stored: asked.stored.stored(answers)?,
-            revisions: RevisionPlan::read(&asked.revisions, answers, seal)?,
+            committed: lookups.reads.committed(answers)?,
+            stored: lookups.stored.stored(answers)?,
+            revisions: RevisionPlan::read(&lookups.revisions, answers, seal)?,
             ..CommitPlan::default()
         };
         for work in works {
@@ -204,8 +204,8 @@ impl<'a> CommitPlan<'a> {
         connection: &mut SqliteConnection,
     ) -> Result<bool, sqlx::Error> {
         let mut script = StatementBatch::default();
-        let asked = AddressQuery::stamps(&mut script, self.written.keys().copied())?;
-        let present = asked.present(&script.run(connection).await?)?;
+        let query = AddressQuery::stamps(&mut script, self.written.keys().copied())?;
+        let present = query.present(&script.run(connection).await?)?;
         let is_there = |(address, written): (&&Address, &PlannedWrite<'_>)| {
             present.get(*address).copied() == written.present()
         };
@@ -288,9 +288,9 @@ impl Database {
         reads: &ReadSet,
     ) -> Result<Option<ContendedKey>, StoreFault> {
         let mut script = StatementBatch::default();
-        let asked = AskedReads::of(&mut script, [reads].into_iter())?;
+        let lookups = AskedReads::of(&mut script, [reads].into_iter())?;
         let answers = self.snapshot(script).await?;
-        let plan = CommitPlan { committed: asked.committed(&answers)?, ..CommitPlan::default() };
+        let plan = CommitPlan { committed: lookups.committed(&answers)?, ..CommitPlan::default() };
         Ok(plan.find_changed(reads))
     }
 }

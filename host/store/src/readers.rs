@@ -118,11 +118,11 @@ mod tests {
     async fn readers_are_bounded_and_next_waits() {
         let (_scratch, store) = opened().await;
         let database = store.database();
-        let (holding, held) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (holding, release) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let hold = || async {
             let hold = async |_: &mut SqliteConnection| {
                 holding.add_permits(1);
-                drop(held.acquire().await);
+                drop(release.acquire().await);
                 Ok::<(), sqlx::Error>(())
             };
             database.readers().read(hold).await.unwrap();
@@ -131,7 +131,7 @@ mod tests {
         let check = async {
             drop(holding.acquire_many(READERS).await);
             assert_eq!(holding.available_permits(), READERS as usize, "the last one waits");
-            held.add_permits(READERS as usize + 1);
+            release.add_permits(READERS as usize + 1);
         };
         tokio::join!(all, check);
         database.readers().close().await;

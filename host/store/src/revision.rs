@@ -87,17 +87,17 @@ impl<'a> RevisionPlan<'a> {
     /// # Errors
     /// The error of SQLite. A row that does not open fails only the units changing the row.
     pub(crate) fn read(
-        asked: &AskedRevisions<'a>,
+        lookups: &AskedRevisions<'a>,
         answers: &BatchRows,
         seal: &Seal,
     ) -> Result<Self, sqlx::Error> {
         let mut revisions = RevisionPlan::default();
-        for (address, row) in asked.counters.sealed(answers)? {
+        for (address, row) in lookups.counters.sealed(answers)? {
             let opened = row.and_then(|row| row.open(seal));
             let count = opened.and_then(|record| parse(address, Some(&record)));
             revisions.counts.insert(address, count);
         }
-        for (address, row) in asked.puts.sealed(answers)? {
+        for (address, row) in lookups.puts.sealed(answers)? {
             let opened = row.and_then(|row| row.open(seal));
             let created = opened.map(|record| (record.created > 0).then_some(record.created));
             revisions.created.insert(address, created);

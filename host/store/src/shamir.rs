@@ -267,8 +267,8 @@ impl ShareCollector {
     /// Compares `share` with the present share of the same number; `None` if there is no such
     /// share.
     fn compare_same_number(&self, share: &KeyShare) -> Option<bool> {
-        let same_number = |known: &&KeyShare| known.number() == share.number();
-        self.shares.iter().find(same_number).map(|known| known.is_same(share))
+        let same_number = |other: &&KeyShare| other.number() == share.number();
+        self.shares.iter().find(same_number).map(|other| other.is_same(share))
     }
 
     fn whole_key(&self, share: &KeyShare) -> Result<SealKey, String> {
@@ -320,9 +320,9 @@ fn combine(shares: &[KeyShare]) -> Result<SealKey, String> {
                 value: element(*values.get(position).unwrap_or(&0)),
             };
         }
-        let given = points.0.get(..shares.len()).unwrap_or_default();
+        let share_points = points.0.get(..shares.len()).unwrap_or_default();
         let mut value = element(0);
-        given
+        share_points
             .combine_in_place(&mut value)
             .map_err(|error| format!("the shares do not fit together: {error}"))?;
         *byte = value.0.0;

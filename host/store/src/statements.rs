@@ -80,9 +80,9 @@ impl<'a> AddressQuery<'a> {
         let first = script.len();
         let once: BTreeSet<&Address> = addresses.collect();
         let addresses: Vec<&Address> = once.into_iter().collect();
-        for asked in addresses.chunks(MOST_ROWS) {
-            script.add(&address_join(asked.len(), columns));
-            bind_addresses(script, asked)?;
+        for chunk in addresses.chunks(MOST_ROWS) {
+            script.add(&address_join(chunk.len(), columns));
+            bind_addresses(script, chunk)?;
         }
         Ok(AddressQuery { addresses, first })
     }
@@ -142,10 +142,10 @@ impl<'a> AddressQuery<'a> {
         answers: &'r BatchRows,
     ) -> Result<Vec<(&'a Address, &'r SqliteRow)>, sqlx::Error> {
         let mut found = Vec::new();
-        for (asked, rows) in self.addresses.chunks(MOST_ROWS).zip(answers.iter().skip(self.first)) {
+        for (chunk, rows) in self.addresses.chunks(MOST_ROWS).zip(answers.iter().skip(self.first)) {
             for row in rows {
                 let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX);
-                found.extend(asked.get(place).map(|address| (*address, row)));
+                found.extend(chunk.get(place).map(|address| (*address, row)));
             }
         }
         Ok(found)

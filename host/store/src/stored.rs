@@ -85,9 +85,9 @@ impl<'a> AskedStored<'a> {
     pub(crate) fn of(
         script: &mut StatementBatch,
         works: &'a [CommitRequest],
-        known: &StoredBytes,
+        stored_bytes: &StoredBytes,
     ) -> Result<Self, sqlx::Error> {
-        let short = counters_near_limit(works, known);
+        let short = counters_near_limit(works, stored_bytes);
         let mut totals = Vec::with_capacity(short.len());
         for counter in &short {
             totals.push((*counter, script.len()));
@@ -139,7 +139,10 @@ pub(crate) fn parse_bytes(answers: &BatchRows, place: usize) -> Result<u64, sqlx
 }
 
 /// Returns the counters without certain room for everything that these units put.
-fn counters_near_limit<'a>(works: &'a [CommitRequest], known: &StoredBytes) -> BTreeSet<&'a str> {
+fn counters_near_limit<'a>(
+    works: &'a [CommitRequest],
+    stored_bytes: &StoredBytes,
+) -> BTreeSet<&'a str> {
     let mut puts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (work, limit) in works.iter().flat_map(|work| work.limits.iter().map(move |it| (work, it)))
     {
@@ -153,8 +156,9 @@ fn counters_near_limit<'a>(works: &'a [CommitRequest], known: &StoredBytes) -> B
             *most = limit.most.min(*most);
         }
     }
-    let is_short =
-        |(counter, (more, most)): &(&'a str, (u64, u64))| !known.has_room(counter, *more, *most);
+    let is_short = |(counter, (more, most)): &(&'a str, (u64, u64))| {
+        !stored_bytes.has_room(counter, *more, *most)
+    };
     puts.into_iter().filter(is_short).map(|(counter, _)| counter).collect()
 }
 

@@ -102,13 +102,13 @@ impl ReadSet {
             Entry::Vacant(new) => {
                 new.insert(listing);
             }
-            Entry::Occupied(mut known) => {
-                let both = known.get().limit.min(limit);
-                if known.get().first(both) != listing.first(both) {
-                    return Err(ContendedKey::Listing(known.key().clone()));
+            Entry::Occupied(mut entry) => {
+                let both = entry.get().limit.min(limit);
+                if entry.get().first(both) != listing.first(both) {
+                    return Err(ContendedKey::Listing(entry.key().clone()));
                 }
-                if known.get().limit < limit {
-                    known.insert(listing);
+                if entry.get().limit < limit {
+                    entry.insert(listing);
                 }
             }
         }

@@ -67,9 +67,9 @@ async fn read(store: &Arc<Store>, space: Space, key: &str) -> Record {
 #[tokio::test]
 async fn first_release_directory_opens_with_all_records() {
     let directory = Directory::of(FIRST_RELEASE).await;
-    let held = directory.hold().await;
-    assert_eq!(held.seal_config().await.unwrap(), Some(SealConfig::new(5, 3).unwrap()));
-    let store = held.open(key()).await.unwrap();
+    let data_directory = directory.hold().await;
+    assert_eq!(data_directory.seal_config().await.unwrap(), Some(SealConfig::new(5, 3).unwrap()));
+    let store = data_directory.open(key()).await.unwrap();
     assert_eq!(store.key_status().term, 2);
 
     let root = store.keyed_hash("token", b"root");
@@ -108,7 +108,7 @@ async fn first_release_directory_opens_with_all_records() {
     assert_eq!(due.into_iter().map(|due| due.address.key).collect::<Vec<_>>(), ["m/creds/a"]);
     store.close().await;
     drop(store);
-    let store = held.open(key()).await.unwrap();
+    let store = data_directory.open(key()).await.unwrap();
     let lanes = store.due_lanes(Space::Timer, ("", "~"), u64::MAX).await.unwrap();
     assert_eq!((lanes.lanes, lanes.next), (vec![String::new()], None));
     store.close().await;

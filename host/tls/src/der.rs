@@ -25,8 +25,8 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// Parses a certificate. Returns `None` if the encoding is invalid.
 pub(crate) fn parse_members(certificate: &[u8]) -> Option<CertificateMembers<'_>> {
-    let mut whole = DerReader(DerReader(certificate).next_member(SEQUENCE)?);
-    let mut signed = DerReader(whole.next_member(SEQUENCE)?);
+    let mut outer = DerReader(DerReader(certificate).next_member(SEQUENCE)?);
+    let mut signed = DerReader(outer.next_member(SEQUENCE)?);
     if signed.0.first() == Some(&VERSION) {
         signed.next_member(VERSION)?;
     }
@@ -64,9 +64,9 @@ impl<'a> DerReader<'a> {
             GENERALIZED_TIME => "",
             _ => return None,
         };
-        let whole = format!("{century}{text}");
-        let is_time = whole.len() == 15 && digits.bytes().all(|digit| digit.is_ascii_digit());
-        is_time.then_some(whole)
+        let time_text = format!("{century}{text}");
+        let is_time = time_text.len() == 15 && digits.bytes().all(|digit| digit.is_ascii_digit());
+        is_time.then_some(time_text)
     }
 }
 

@@ -120,7 +120,7 @@ pub fn causes<'a>(
 /// I/O error holds.
 fn inner<'a>(error: &'a (dyn error::Error + 'static)) -> Option<&'a (dyn error::Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(held) => Some(held),
+        Some(cause) => Some(cause),
         None => error.source(),
     }
 }

@@ -138,10 +138,10 @@ impl FileStamp {
     pub(crate) fn of(file: &NamedFile) -> Self {
         let metadata = std::fs::metadata(&file.path).ok();
         Self(metadata.map(|it| {
-            let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            let saturated = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
             [
-                whole(it.ino()),
-                whole(it.size()),
+                saturated(it.ino()),
+                saturated(it.size()),
                 it.mtime(),
                 it.mtime_nsec(),
                 it.ctime(),

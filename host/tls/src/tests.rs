@@ -167,11 +167,11 @@ fn pipe_is_read_only_if_reader_allows() {
 #[test]
 fn given_authorities_are_trusted_alone_or_beside_public() {
     let authority = TestAuthority::new();
-    let given = [authority.der()];
+    let authorities = [authority.der()];
     let public = Authorities::public_and(&[]).unwrap().count();
     assert!(public > 100);
-    assert_eq!(Authorities::public_and(&given).unwrap().count(), public + 1);
-    assert_eq!(Authorities::only(&given).unwrap().count(), 1);
+    assert_eq!(Authorities::public_and(&authorities).unwrap().count(), public + 1);
+    assert_eq!(Authorities::only(&authorities).unwrap().count(), 1);
     let torn = CertificateDer::from(vec![0x30, 0x00]);
     let fault = Authorities::only(&[authority.der(), torn]).unwrap_err();
     assert_eq!(fault.position, 2);
@@ -242,11 +242,11 @@ async fn changed_certificate_files_are_served_unless_invalid() {
 #[test]
 fn damaged_certificates_are_unreadable_and_harmless() {
     let authority = TestAuthority::new();
-    let whole = authority.der();
-    assert!(der::parse_members(&whole).is_some());
-    for cut in 0..whole.len() {
-        der::parse_members(&whole[..cut]);
-        let mut bent = whole.to_vec();
+    let certificate = authority.der();
+    assert!(der::parse_members(&certificate).is_some());
+    for cut in 0..certificate.len() {
+        der::parse_members(&certificate[..cut]);
+        let mut bent = certificate.to_vec();
         bent[cut] ^= 0xff;
         der::parse_members(&bent);
     }

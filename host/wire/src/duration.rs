@@ -29,7 +29,7 @@ pub fn seconds(value: &Value) -> Result<u64, String> {
         Value::Number(number) => {
             if let Some(seconds) = number
                 .as_u64()
-                .or_else(|| whole(number.as_f64()?))
+                .or_else(|| integer_of(number.as_f64()?))
                 .filter(|s| *s <= MAX_DURATION_SECONDS)
             {
                 return Ok(seconds);
@@ -82,16 +82,16 @@ fn read(text: &str) -> Option<u64> {
 
 /// Returns the first number with its unit, in nanoseconds, and the rest of the text.
 fn leading_quantity(text: &str) -> Option<(u128, &str)> {
-    let (whole, rest) = digits(text);
+    let (integer, rest) = digits(text);
     let (fraction, rest) = rest.strip_prefix('.').map_or(("", rest), digits);
-    if whole.is_empty() && fraction.is_empty() {
+    if integer.is_empty() && fraction.is_empty() {
         return None;
     }
     let (unit, rest) =
         rest.split_at(rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len()));
     let unit = nanos_of(unit)?;
-    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    Some((whole.checked_mul(unit)?.checked_add(fraction_nanos(unit, fraction))?, rest))
+    let integer: u128 = if integer.is_empty() { 0 } else { integer.parse().ok()? };
+    Some((integer.checked_mul(unit)?.checked_add(fraction_nanos(unit, fraction))?, rest))
 }
 
 fn digits(text: &str) -> (&str, &str) {
@@ -126,7 +126,7 @@ fn fraction_nanos(unit: u128, fraction: &str) -> u128 {
     clippy::cast_sign_loss,
     reason = "the range is checked first"
 )]
-fn whole(number: f64) -> Option<u64> {
+fn integer_of(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..=9_223_372_036.0).contains(&number)).then_some(number as u64)
 }
 

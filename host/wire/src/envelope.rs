@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn an_envelope_is_read_as_it_was_written() {
         let metadata = BTreeMap::from([("role".to_owned(), "a".to_owned())]);
-        let whole = Envelope {
+        let filled = Envelope {
             request_id: "5e1c".to_owned(),
             lease_id: "db/creds/r/1".to_owned(),
             renewable: true,
@@ -241,7 +241,7 @@ mod tests {
             mount_type: "database".to_owned(),
             ..Envelope::default()
         };
-        for envelope in [whole, Envelope::default()] {
+        for envelope in [filled, Envelope::default()] {
             let written = serde_json::to_vec(&envelope).unwrap();
             assert!(Envelope::read(&written) == Some(envelope), "{written:?}");
         }

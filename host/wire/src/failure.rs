@@ -179,13 +179,13 @@ impl Failure {
     pub fn denied(why: impl Into<FailureMessage>) -> Self {
         let FailureMessage { said, recorded } = why.into();
         let denied = "permission denied";
-        let told = match recorded.is_empty() {
+        let record_text = match recorded.is_empty() {
             true => denied.to_owned(),
             false => format!("{denied}: {recorded}"),
         };
         let message = format!("{denied}: {said}");
         let refused = Self::new(FailureKind::PermissionDenied, message);
-        Self { recorded: told, ..refused }
+        Self { recorded: record_text, ..refused }
     }
 
     /// Returns 404 for an object that does not exist: an empty list of errors, as clients expect.

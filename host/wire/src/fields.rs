@@ -195,14 +195,14 @@ fn assign<'a>(
     input: &'a Map<String, Value>,
 ) -> (Vec<(&'a Field, Vec<SpelledValue<'a>>)>, Vec<SpelledValue<'a>>) {
     let is_patch = route.verb == Verb::Patch;
-    let given = || input.iter().filter(|(_, value)| is_patch || !value.is_null());
+    let entries = || input.iter().filter(|(_, value)| is_patch || !value.is_null());
     let named = route.fields.iter().filter_map(|field| {
         let spellings: Vec<SpelledValue<'_>> =
-            given().filter(|(name, _)| has_name(field, name)).collect();
+            entries().filter(|(name, _)| has_name(field, name)).collect();
         (!spellings.is_empty()).then_some((field, spellings))
     });
     let unknown =
-        given().filter(|(name, _)| !route.fields.iter().any(|field| has_name(field, name)));
+        entries().filter(|(name, _)| !route.fields.iter().any(|field| has_name(field, name)));
     (named.collect(), unknown.collect())
 }
 
@@ -275,14 +275,14 @@ fn contradicts(route: &Route, name: &str, value: &Value, input: &Map<String, Val
     let Some(field) = route.fields.iter().find(|field| field.name == name) else {
         return false;
     };
-    let mut given = input.iter().filter(|(key, given)| !given.is_null() && has_name(field, key));
-    given.any(|(_, given)| coerce(field.kind, given).as_ref() != Ok(value))
+    let mut spellings = input.iter().filter(|(key, sent)| !sent.is_null() && has_name(field, key));
+    spellings.any(|(_, sent)| coerce(field.kind, sent).as_ref() != Ok(value))
 }
 
 fn check_exclusive(route: &Route, values: &Map<String, Value>) -> Result<(), Failure> {
     for group in &route.exclusive {
-        let mut given = group.iter().filter(|name| values.get(*name).is_some_and(counts_as_given));
-        if let (Some(first), Some(second)) = (given.next(), given.next()) {
+        let mut names = group.iter().filter(|name| values.get(*name).is_some_and(counts_as_given));
+        if let (Some(first), Some(second)) = (names.next(), names.next()) {
             return Err(Failure::invalid(format!(
                 "{first} and {second} exclude each other: give only one"
             )));

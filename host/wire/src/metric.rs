@@ -69,7 +69,7 @@ impl Metric {
     pub fn has(&self, value: &str) -> bool {
         match self.label.is_empty() {
             true => value.is_empty(),
-            false => self.values.iter().any(|known| known == value),
+            false => self.values.iter().any(|allowed| allowed == value),
         }
     }
 

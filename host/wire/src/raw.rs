@@ -82,8 +82,8 @@ mod tests {
     fn failure_is_one_text_with_wait_time() {
         let failure =
             Failure { retry_after: Some(1_500), ..Failure::new(FailureKind::RateLimited, "no") };
-        let told = RawResponse::failed(&failure);
-        assert_eq!((told.status, told.body.as_slice()), (429, "no".as_bytes()));
-        assert!(told.headers.contains(&("Retry-After".to_owned(), "2".to_owned())));
+        let response = RawResponse::failed(&failure);
+        assert_eq!((response.status, response.body.as_slice()), (429, "no".as_bytes()));
+        assert!(response.headers.contains(&("Retry-After".to_owned(), "2".to_owned())));
     }
 }

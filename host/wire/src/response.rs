@@ -315,7 +315,7 @@ mod tests {
             warnings: vec!["\"data\":null".to_owned()],
             ..Envelope::default()
         };
-        let whole = Envelope { data: data.as_object().cloned(), ..envelope.clone() };
+        let full_envelope = Envelope { data: data.as_object().cloned(), ..envelope.clone() };
         let listing = Listing {
             keys: data["keys"].to_string(),
             key_info: Some(data["key_info"].to_string()),
@@ -324,7 +324,7 @@ mod tests {
         };
         let answered = |body| text(Response { status: 200, body, retry_after: None });
         let listed = answered(ResponseBody::Listed(Box::new(envelope), listing));
-        assert_eq!(listed, answered(ResponseBody::Envelope(Box::new(whole))));
+        assert_eq!(listed, answered(ResponseBody::Envelope(Box::new(full_envelope))));
     }
 
     #[test]

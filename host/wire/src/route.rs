@@ -123,7 +123,7 @@ impl RouteTable {
     /// body has members of any name, every name is secret apart from those of captures.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
-        let is_open = |known: &BTreeSet<String>| !known.contains(name);
+        let is_open = |known_names: &BTreeSet<String>| !known_names.contains(name);
         self.secrets.contains(name) || self.known_if_verbatim.as_ref().is_some_and(is_open)
     }
 
@@ -143,7 +143,7 @@ pub fn fill_pattern(pattern: &str, captures: &[(String, String)]) -> String {
         let name = capture_of(part);
         captures
             .iter()
-            .find(|(known, _)| name == Some(known.as_str()))
+            .find(|(capture, _)| name == Some(capture.as_str()))
             .map_or(part, |(_, text)| text.as_str())
     };
     pattern.split('/').map(segment).collect::<Vec<&str>>().join("/")

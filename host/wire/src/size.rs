@@ -21,8 +21,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
 /// accepts the result.
 #[must_use]
 pub fn show(bytes: u64) -> String {
-    let whole = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;
-    match UNITS.iter().find(|(_, shift)| whole(shift)) {
+    let is_multiple = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;
+    match UNITS.iter().find(|(_, shift)| is_multiple(shift)) {
         Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
         None => format!("{bytes}B"),
     }

@@ -1,15 +1,15 @@
 //! Suggestions for a misspelt word of a policy or configuration.
 
-/// Returns the end of a message about a word not in `known`: `; did you mean "capabilities"?`, or
-/// the whole list if no known word is similar.
+/// Returns the end of a message about a word not in `candidates`: `; did you mean "capabilities"?`,
+/// or the whole list if no known word is similar.
 #[must_use]
-pub fn hint(word: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|candidate| (distance(word, candidate), candidate)).min();
+pub fn hint(word: &str, candidates: &[&str]) -> String {
+    let near = candidates.iter().map(|candidate| (distance(word, candidate), candidate)).min();
     match near {
         Some((distance, candidate)) if distance <= 3 && distance < candidate.len() => {
             format!("; did you mean {candidate:?}?")
         }
-        _ => format!("; known are {}", known.join(", ")),
+        _ => format!("; known are {}", candidates.join(", ")),
     }
 }
 

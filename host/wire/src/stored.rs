@@ -84,8 +84,8 @@ pub trait Stored: Serialize + DeserializeOwned {
                 serde_json::from_slice(json).map_err(|_| UnreadableRecord::Garbled)
             }
             _ => {
-                let whole = serde_json::to_value(Self::from_bytes(bytes)?);
-                whole.and_then(serde_json::from_value).map_err(|_| UnreadableRecord::Garbled)
+                let record = serde_json::to_value(Self::from_bytes(bytes)?);
+                record.and_then(serde_json::from_value).map_err(|_| UnreadableRecord::Garbled)
             }
         }
     }

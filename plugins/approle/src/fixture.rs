@@ -30,8 +30,8 @@ impl TestMount {
 
     /// Generates a secret id; returns the answer's data.
     pub(crate) fn secret_id(&self, role: &str, fields: &Value) -> Value {
-        let made = self.bed.write(&format!("role/{role}/secret-id"), fields).ok().unwrap();
-        Value::Object(made.data)
+        let answer = self.bed.write(&format!("role/{role}/secret-id"), fields).ok().unwrap();
+        Value::Object(answer.data)
     }
 
     pub(crate) fn login(&self, role: &str, secret_id: &Value) -> Result<Login, Failure> {

@@ -132,10 +132,10 @@ impl AuthMethod for Approle {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,
-        held: &HeldLogin,
+        held_login: &HeldLogin,
         _increment: u64,
     ) -> Result<Login, Failure> {
-        login::renew(host, held)
+        login::renew(host, held_login)
     }
 
     fn wake(host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {

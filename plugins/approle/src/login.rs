@@ -50,16 +50,16 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     networks::admit(&role.secret_id_bound_cidrs, address)?;
     let secret_id = proof.as_ref().map(|(_, secret_id)| secret_id);
     let of_secret_id = secret_id.map(|secret_id| secret_id.token_bound_cidrs.clone());
-    let kept = LoginRole {
+    let login_role = LoginRole {
         id: role.id.clone(),
         name,
         token_bound_cidrs: of_secret_id.unwrap_or_default(),
         address: Some(address.clone()),
         proved_secret_id: Some(proof.is_some()),
     };
-    let token = token(&role, &kept)?;
+    let token = token(&role, &login_role)?;
     token.admit_address(call)?;
-    let mut login = login(&role.role_id, &token, &kept)?;
+    let mut login = login(&role.role_id, &token, &login_role)?;
     if let Some((place, mut secret_id)) = proof {
         networks::admit(&secret_id.cidr_list, address)?;
         place.spend(host, &role, &mut secret_id)?;
@@ -89,32 +89,32 @@ fn prove<'a>(
 /// # Errors
 /// Invalid request if the role is gone, is another role of the same name, or demands a secret id by
 /// now; permission denied if the role no longer admits the address of the login.
-pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
-    let kept: LoginRole = held.internal()?;
-    let role = Role::find(host, &kept.name)?.filter(|role| role.id == kept.id);
-    let role = HeldLogin::present_role(role, &kept.name)?;
-    if role.bind_secret_id && kept.proved_secret_id == Some(false) {
+pub(crate) fn renew(host: &dyn Host, held_login: &HeldLogin) -> Result<Login, Failure> {
+    let login_role: LoginRole = held_login.internal()?;
+    let role = Role::find(host, &login_role.name)?.filter(|role| role.id == login_role.id);
+    let role = HeldLogin::present_role(role, &login_role.name)?;
+    if role.bind_secret_id && login_role.proved_secret_id == Some(false) {
         return Err(Failure::invalid(
             "the role demands a secret id by now, and this login proved none: log in again",
         ));
     }
-    if let Some(address) = &kept.address {
+    if let Some(address) = &login_role.address {
         networks::admit(&role.secret_id_bound_cidrs, address)?;
     }
-    let mut login = login(&held.alias, &token(&role, &kept)?, &kept)?;
-    login.metadata.clone_from(&held.metadata);
+    let mut login = login(&held_login.alias, &token(&role, &login_role)?, &login_role)?;
+    login.metadata.clone_from(&held_login.metadata);
     Ok(login)
 }
 
 /// Returns the token parameters of the role, within the networks of the secret id.
-fn token(role: &Role, kept: &LoginRole) -> Result<TokenParams, Failure> {
+fn token(role: &Role, login_role: &LoginRole) -> Result<TokenParams, Failure> {
     let of_role = &role.token.token_bound_cidrs;
-    let token_bound_cidrs = networks::in_both(of_role, &kept.token_bound_cidrs)?;
+    let token_bound_cidrs = networks::in_both(of_role, &login_role.token_bound_cidrs)?;
     Ok(TokenParams { token_bound_cidrs, ..role.token.clone() })
 }
 
-fn login(alias: &str, token: &TokenParams, kept: &LoginRole) -> Result<Login, Failure> {
-    Login::of(alias, token).named("").with("role_name", &kept.name).with_internal(kept)
+fn login(alias: &str, token: &TokenParams, login_role: &LoginRole) -> Result<Login, Failure> {
+    Login::of(alias, token).named("").with("role_name", &login_role.name).with_internal(login_role)
 }
 
 fn refused() -> Failure {

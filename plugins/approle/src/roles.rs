@@ -12,8 +12,8 @@ pub(crate) const ID: &[Field] = &[Field::text("role_id", "the role id").required
 /// Creates or changes a role; absent fields keep their values.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
-    let known = Role::find(host, name)?;
-    let mut role = match known {
+    let before = Role::find(host, name)?;
+    let mut role = match before {
         Some(role) => keep_local(call, role)?,
         None => Role { local_secret_ids: call.flag("local_secret_ids"), ..Role::new(host) },
     };

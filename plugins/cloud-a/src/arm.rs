@@ -259,8 +259,8 @@ impl<'a> ResourceManager<'a> {
         let hashed = self.provider.host().crypto().digest("sha256", key.as_bytes());
         let hashed = hashed.map_err(ProviderRefusal::Unasked)?;
         let key = format!("api-version/{}", bulkhead_sdk::wire::hexadecimal::text(&hashed));
-        if let Some(kept) = cache.get(&key).map_err(ProviderRefusal::Unasked)? {
-            return Ok(String::from_utf8(kept).unwrap_or_else(|_| UNKNOWN_TYPE.to_owned()));
+        if let Some(bytes) = cache.get(&key).map_err(ProviderRefusal::Unasked)? {
+            return Ok(String::from_utf8(bytes).unwrap_or_else(|_| UNKNOWN_TYPE.to_owned()));
         }
         let url = self.url(&["subscriptions", id.subscription(), "providers", id.namespace()])?;
         let url = url.query("api-version", PROVIDERS);

@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn letters_of_other_scripts_are_not_folded() {
         // The Kelvin sign and the long s, which Unicode folds into k and s.
-        let kept = ArmId::parse(&VM.replace("vm-1", "kiosk")).unwrap();
+        let kiosk = ArmId::parse(&VM.replace("vm-1", "kiosk")).unwrap();
         for confused in ["\u{212a}iosk", "kio\u{17f}k"] {
             let other = ArmId::parse(&VM.replace("vm-1", confused)).unwrap();
-            assert_ne!(kept, other, "{confused}");
+            assert_ne!(kiosk, other, "{confused}");
         }
     }
 

@@ -151,19 +151,19 @@ impl DiscoveryDocument {
         let authority = settings.cloud.authority;
         let (writes, tenant) = (settings.config.writes, settings.tenant.to_ascii_lowercase());
         let key = format!("issuer/{writes}/{authority}/{tenant}");
-        let made = provider.host().cache().get_or_make(&key, DISCOVERY_TTL_SECS, || {
+        let document = provider.host().cache().get_or_make(&key, DISCOVERY_TTL_SECS, || {
             let url = ProviderUrl::of(authority).path(&[
                 settings.tenant.as_str(),
                 ".well-known",
                 "openid-configuration",
             ])?;
-            let asked = provider.json::<Self>(&Request::get(url.text()));
-            let found = asked.map_err(|why| why.about("find the issuer of the tenant's tokens"))?;
+            let reply = provider.json::<Self>(&Request::get(url.text()));
+            let found = reply.map_err(|why| why.about("find the issuer of the tenant's tokens"))?;
             found.check(settings)?;
             serde_json::to_vec(&found)
                 .map_err(|_| Failure::internal("an issuer's description cannot be written"))
         })?;
-        serde_json::from_slice(&made)
+        serde_json::from_slice(&document)
             .map_err(|_| Failure::internal("a kept description of an issuer does not parse"))
     }
 

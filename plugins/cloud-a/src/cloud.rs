@@ -93,11 +93,11 @@ impl NationalCloud {
         let wanted = if name.is_empty() { "CloudAPublicCloud" } else { name };
         let is_it = |cloud: &&Self| cloud.names.iter().any(|one| one.eq_ignore_ascii_case(wanted));
         CLOUDS.iter().find(is_it).ok_or_else(|| {
-            let known: Vec<&str> = CLOUDS.iter().flat_map(|cloud| cloud.names).copied().collect();
+            let names: Vec<&str> = CLOUDS.iter().flat_map(|cloud| cloud.names).copied().collect();
             Failure::invalid(format!(
                 "no cloud configuration matching the name {}; environment is one of {}",
                 quoted(name),
-                known.join(", ")
+                names.join(", ")
             ))
         })
     }
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn requested_grants_equal_origins_of_cloud_table() {
-        let asked: Vec<&str> =
+        let requested_origins: Vec<&str> =
             ASKS.iter().filter_map(|ask| ask.strip_prefix("http:")?.strip_suffix(":443")).collect();
-        let known: Vec<&str> =
+        let table_origins: Vec<&str> =
             CLOUDS.iter().flat_map(|cloud| [cloud.authority, cloud.manager, cloud.graph]).collect();
-        assert_eq!(asked, known);
+        assert_eq!(requested_origins, table_origins);
     }
 }

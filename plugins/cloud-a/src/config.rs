@@ -144,14 +144,14 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         &places,
         &[CredentialField::of("client_secret", &before.client_secret)],
     )?;
-    let kept = secret_trial::check_replacement(host, call, (&before, &settings))?;
+    let kept_secret = secret_trial::check_replacement(host, call, (&before, &settings))?;
     config.store(host)?;
-    if !matches!(kept, KeptClientSecret::ForLaterWrites(_)) {
+    if !matches!(kept_secret, KeptClientSecret::ForLaterWrites(_)) {
         kept_secrets::try_soon(host, &settings.place())?;
     }
     RetiredPasswords::resume(host, &settings.place())?;
     let lost_window = config.rotation.lost_window(&before.rotation);
-    Ok(Answer::nothing().warn(kept.warnings()).warn(lost_window))
+    Ok(Answer::nothing().warn(kept_secret.warnings()).warn(lost_window))
 }
 
 /// Shows the configuration.

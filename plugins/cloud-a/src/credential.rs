@@ -41,11 +41,11 @@ pub(crate) fn access<'a>(
     ]
     .join("\n");
     ProviderAccess::kept(host, &credential, audience, move || {
-        let asked = match client_secret.as_str() {
+        let token = match client_secret.as_str() {
             "" => by_federation(&provider, settings, audience)?,
             secret => by_secret(&provider, settings, secret, audience),
         };
-        asked.map_err(|why| why.about("get an access token of the cloud"))
+        token.map_err(|why| why.about("get an access token of the cloud"))
     })
 }
 

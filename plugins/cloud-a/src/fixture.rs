@@ -161,7 +161,7 @@ pub(crate) fn refusal(login: Result<Login, Failure>) -> String {
 }
 
 /// Returns the manager's URL for an id.
-pub(crate) fn asked(id: &str, version: &str) -> String {
+pub(crate) fn arm_request(id: &str, version: &str) -> String {
     let id = ArmId::parse(id).map_or_else(|| id.to_owned(), |id| id.to_string());
     format!("GET https://management.azure.com{id}?api-version={version}")
 }
@@ -180,7 +180,7 @@ pub(crate) fn arrange_machine(bed: &CloudBed, name: &str, over: &Value) {
         "properties": {"vmId": "1"},
     });
     body.as_object_mut().unwrap().extend(over.as_object().unwrap().clone());
-    bed.host.answer(&asked(&id, "2023-07-01"), answer(200, &body));
+    bed.host.answer(&arm_request(&id, "2023-07-01"), answer(200, &body));
 }
 
 /// Arranges a scale set with a system-assigned identity.
@@ -190,7 +190,7 @@ pub(crate) fn arrange_scale_set(bed: &CloudBed, name: &str, over: &Value) {
         "id": id, "name": name, "location": "westus2", "identity": {"principalId": OWN},
     });
     body.as_object_mut().unwrap().extend(over.as_object().unwrap().clone());
-    bed.host.answer(&asked(&id, "2023-07-01"), answer(200, &body));
+    bed.host.answer(&arm_request(&id, "2023-07-01"), answer(200, &body));
 }
 
 /// Arranges an identity with this principal and application.
@@ -200,7 +200,7 @@ pub(crate) fn arrange_identity(bed: &CloudBed, name: &str, principal: &str, app:
         "id": id, "name": name, "location": "westus2",
         "properties": {"principalId": principal, "clientId": app, "tenantId": TENANT},
     });
-    bed.host.answer(&asked(&id, "2023-01-31"), answer(200, &body));
+    bed.host.answer(&arm_request(&id, "2023-01-31"), answer(200, &body));
 }
 
 pub(crate) const LIST: &str = "GET https://graph.microsoft.com/v1.0/applications\
@@ -306,9 +306,9 @@ pub(crate) fn answer_tokens(bed: &CloudBed, works: &[bool]) {
     drop_answer(bed, TOKEN);
 }
 
-/// Consumes the first of several answers to `asked`: the one that stayed.
-pub(crate) fn drop_answer(bed: &CloudBed, asked: &str) {
-    let (method, url) = asked.split_once(' ').unwrap();
+/// Consumes the first of several answers to `request`: the one that stayed.
+pub(crate) fn drop_answer(bed: &CloudBed, request: &str) {
+    let (method, url) = request.split_once(' ').unwrap();
     let host: &dyn Host = &bed.host;
     host.http().send(&Request::new(method, url)).unwrap();
     bed.host.requests();

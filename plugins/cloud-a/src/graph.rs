@@ -54,8 +54,8 @@ impl Application {
     /// Returns the password that belongs to `secret` if there is no doubt: the password with the id
     /// `key_id`, the only password with a matching hint, or the only password.
     pub(crate) fn password_of(&self, secret: &str, key_id: &str) -> Option<&PasswordCredential> {
-        if let Some(known) = self.passwords.iter().find(|one| one.key_id == key_id) {
-            return Some(known);
+        if let Some(password) = self.passwords.iter().find(|one| one.key_id == key_id) {
+            return Some(password);
         }
         let may_be = |one: &&PasswordCredential| match one.hint.as_deref() {
             Some(hint) if !hint.is_empty() => secret.starts_with(hint),
@@ -88,8 +88,8 @@ impl<'a> GraphClient<'a> {
         let url = ProviderUrl::of(self.cloud.graph).path(&["v1.0", "applications"])?;
         let url = url.query("$filter", &filter);
         let request = Request::get(url.text());
-        let asked = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
-        let found: ApplicationList = asked.map_err(|why| why.about("find the application"))?;
+        let reply = self.access.send(|token| self.provider.json(&request.clone().bearer(token)));
+        let found: ApplicationList = reply.map_err(|why| why.about("find the application"))?;
         let mut found = found.value.into_iter();
         match (found.next(), found.next()) {
             (Some(sole), None) if sole.app_id.eq_ignore_ascii_case(client_id) => Ok(sole),

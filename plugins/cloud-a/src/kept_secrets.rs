@@ -43,8 +43,8 @@ fn key(digest: &str) -> String {
 }
 
 /// Sets the note about the kept secrets of an application, or removes the note if there are none.
-fn set_note(host: &dyn Host, digest: &str, kept: Option<&KeptSecrets>) -> Result<(), Failure> {
-    let note = kept.map(|KeptSecrets { place, secrets }| {
+fn set_note(host: &dyn Host, digest: &str, record: Option<&KeptSecrets>) -> Result<(), Failure> {
+    let note = record.map(|KeptSecrets { place, secrets }| {
         let key_ids: Vec<String> = secrets.iter().map(|one| quoted(&one.key_id)).collect();
         let (application, key_ids) = (quoted(&place.client_id), key_ids.join(", "));
         format!("a client secret of application {application} (key id {key_ids})")
@@ -62,11 +62,11 @@ pub(crate) fn keep(
     secret: RotatedSecret,
 ) -> Result<(), Failure> {
     let mut secrets = find(host, place)?;
-    secrets.retain(|known| known.secret != secret.secret);
+    secrets.retain(|other| other.secret != secret.secret);
     secrets.push(secret);
-    let (digest, kept) = (digest(host, place)?, KeptSecrets { place: place.clone(), secrets });
-    set_note(host, &digest, Some(&kept))?;
-    host.storage().put(&key(&digest), &kept)
+    let (digest, record) = (digest(host, place)?, KeptSecrets { place: place.clone(), secrets });
+    set_note(host, &digest, Some(&record))?;
+    host.storage().put(&key(&digest), &record)
 }
 
 /// Returns the kept secrets of an application, the newest last.
@@ -74,8 +74,8 @@ pub(crate) fn keep(
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn find(host: &dyn Host, place: &SecretPlace) -> Result<Vec<RotatedSecret>, Failure> {
-    let kept = host.storage().get::<KeptSecrets>(&key(&digest(host, place)?))?;
-    Ok(kept.map(|kept| kept.secrets).unwrap_or_default())
+    let record = host.storage().get::<KeptSecrets>(&key(&digest(host, place)?))?;
+    Ok(record.map(|record| record.secrets).unwrap_or_default())
 }
 
 /// Forgets the kept secrets of an application, because another secret has logged in there.
@@ -109,8 +109,8 @@ pub(crate) fn forget_all(host: &dyn Host) -> Result<Vec<String>, Failure> {
     let mut key_ids = Vec::new();
     for digest in host.storage().keys(PREFIX, "", MAX_PLACES)? {
         let key = key(&digest);
-        let kept = host.storage().get::<KeptSecrets>(&key)?;
-        let secrets = kept.map(|kept| kept.secrets).unwrap_or_default();
+        let record = host.storage().get::<KeptSecrets>(&key)?;
+        let secrets = record.map(|record| record.secrets).unwrap_or_default();
         key_ids.extend(secrets.into_iter().map(|secret| secret.key_id));
         set_note(host, &digest, None)?;
         host.storage().delete(&key)?;

@@ -94,10 +94,10 @@ impl AuthMethod for CloudA {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,
-        held: &HeldLogin,
+        login: &HeldLogin,
         _increment: u64,
     ) -> Result<Login, Failure> {
-        renewal::renew(host, held)
+        renewal::renew(host, login)
     }
 
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {

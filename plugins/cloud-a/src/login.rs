@@ -130,8 +130,8 @@ fn find_place(
 }
 
 /// Builds the login: its alias is the object id, and its metadata contains only proven facts.
-pub(crate) fn login_of(kept: &StoredLogin, role: &Role) -> Result<Login, Failure> {
-    let StoredLogin { principal, place, .. } = kept;
+pub(crate) fn login_of(record: &StoredLogin, role: &Role) -> Result<Login, Failure> {
+    let StoredLogin { principal, place, .. } = record;
     let mut login = Login::of(&principal.oid, &role.token);
     if let Some(app_id) = &principal.app_id {
         login = login.with("app_id", app_id);
@@ -139,25 +139,25 @@ pub(crate) fn login_of(kept: &StoredLogin, role: &Role) -> Result<Login, Failure
     for (name, value) in place.iter().flat_map(described) {
         login = login.with(name, value);
     }
-    login.metadata.insert("role".to_owned(), kept.role.clone());
+    login.metadata.insert("role".to_owned(), record.role.clone());
     if !principal.has_more_groups {
         login = login.in_groups(principal.groups.iter().cloned());
     }
-    login.with_internal(kept)
+    login.with_internal(record)
 }
 
 /// Returns the metadata that describes a place.
 fn described(place: &ProvenResource) -> Vec<(&'static str, String)> {
-    let mut told = vec![
+    let mut metadata = vec![
         ("subscription_id", place.subscription.clone()),
         ("resource_group_name", place.group.clone()),
     ];
-    told.push(match place.kind {
+    metadata.push(match place.kind {
         ResourceKind::Machine => ("vm_name", place.name.clone()),
         ResourceKind::ScaleSet => ("vmss_name", place.name.clone()),
         ResourceKind::Identity | ResourceKind::Other => ("resource_id", place.id.clone()),
     });
-    told
+    metadata
 }
 
 /// Logs in.
@@ -170,9 +170,9 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         false => return Err(unknown()),
     };
     let admitted = admit(host, call, (name, &role), &mut LoginConstraints::for_login())?;
-    let kept =
+    let record =
         admitted.ok_or_else(|| Failure::internal("a login was neither let in nor refused"))?;
-    Ok(Answer::login(login_of(&kept, &role)?))
+    Ok(Answer::login(login_of(&record, &role)?))
 }
 
 #[cfg(test)]

@@ -208,8 +208,8 @@ impl ResourceSearch<'_> {
             return Ok(());
         }
         let given = identity.given.iter().flatten().take(MOST_IDENTITIES);
-        for (id, known) in given.filter(|_| signed == TokenBinding::Yes) {
-            match known.as_ref().and_then(|known| known.principal_id.as_deref()) {
+        for (id, details) in given.filter(|_| signed == TokenBinding::Yes) {
+            match details.as_ref().and_then(|details| details.principal_id.as_deref()) {
                 Some(principal) if self.is_own(Some(principal)) => return Ok(()),
                 Some(_) => {}
                 None if self.is_given(id)? => return Ok(()),

@@ -14,17 +14,17 @@ use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 ///
 /// # Errors
 /// Invalid request if the role is gone or no longer admits the login.
-pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
-    let kept: StoredLogin = held.internal()?;
-    let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
-    let role = HeldLogin::present_role(role, &kept.role)?;
-    if kept.principal.oid != held.alias {
+pub(crate) fn renew(host: &dyn Host, login: &HeldLogin) -> Result<Login, Failure> {
+    let record: StoredLogin = login.internal()?;
+    let role = Role::find(host, &record.role)?.filter(|role| role.id == record.role_id);
+    let role = HeldLogin::present_role(role, &record.role)?;
+    if record.principal.oid != login.alias {
         return Err(Failure::invalid("the login is of another identity; log in again"));
     }
     let mut constraints = LoginConstraints::for_login();
-    constraints::hold_principal(&role, &kept.principal, &mut constraints)?;
+    constraints::hold_principal(&role, &record.principal, &mut constraints)?;
     if role.binds_place() {
-        let place = kept.place.as_ref().filter(|_| kept.is_located);
+        let place = record.place.as_ref().filter(|_| record.is_located);
         let place = place.ok_or_else(|| {
             Failure::invalid(
                 "the role now binds resources, and this login proved none; log in again",
@@ -32,5 +32,5 @@ pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure>
         })?;
         constraints::hold_place(&role, place, &mut constraints)?;
     }
-    login_of(&kept, &role)
+    login_of(&record, &role)
 }

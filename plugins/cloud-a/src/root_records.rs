@@ -217,8 +217,9 @@ pub(crate) fn forget(host: &dyn Host) -> Result<Option<String>, Failure> {
     let RetiredPasswords { key_ids, names, .. } = RetiredPasswords::find(host)?.unwrap_or_default();
     PendingSecret::remove(host)?;
     RetiredPasswords::remove(host)?;
-    let kept = kept_secrets::forget_all(host)?;
-    let left: Vec<String> = pending.into_iter().chain(key_ids).chain(names).chain(kept).collect();
+    let kept_ids = kept_secrets::forget_all(host)?;
+    let left: Vec<String> =
+        pending.into_iter().chain(key_ids).chain(names).chain(kept_ids).collect();
     Ok((!left.is_empty()).then(|| {
         let left = left.join(", ");
         format!("a rotation was not finished; remove from the application the passwords {left}")

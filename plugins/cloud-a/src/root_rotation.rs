@@ -121,7 +121,7 @@ fn make(
     let candidate = PasswordCandidate { name, place: place.clone() };
     let intent = Intent::begin(host, INTENT_KEY, INTENT_KEY, candidate)?;
     let mut is_certain = false;
-    let made = intent.make(
+    let creation = intent.make(
         |candidate| {
             graph.add(application, &candidate.name, &end).map_err(|refusal| {
                 is_certain = matches!(refusal, ProviderRefusal::Said { .. });
@@ -131,11 +131,11 @@ fn make(
         // The secret starts to work later; `promote` tests it.
         |_, _| Ok(()),
     );
-    let proven = match made {
+    let proven = match creation {
         Ok(proven) => proven,
         Err(why) if is_certain => {
             if let Some(intent) = Intent::<PasswordCandidate>::recover(host, INTENT_KEY)? {
-                intent.give_up(host, IntentEndReason::Unchanged)?;
+                intent.abandon(host, IntentEndReason::Unchanged)?;
                 host.storage().checkpoint()?;
             }
             return Err(why);
@@ -164,8 +164,8 @@ fn make(
 fn warnings(application: &Application, replaced: Option<&str>) -> Vec<String> {
     let others = application.passwords.iter().filter(|one| Some(one.key_id.as_str()) != replaced);
     let others: Vec<&str> = others.map(|one| one.key_id.as_str()).take(16).collect();
-    let (known, others) = (replaced.is_some(), others.join(", "));
-    let warning = match (known, others.is_empty()) {
+    let (is_known, others) = (replaced.is_some(), others.join(", "));
+    let warning = match (is_known, others.is_empty()) {
         (true, true) => return Vec::new(),
         (true, false) => format!("the application has other passwords, which are kept: {others}"),
         (false, _) => format!(
@@ -189,9 +189,9 @@ fn recover(host: &dyn Host) -> Result<(), Failure> {
     match Config::find(host)? {
         Some(config) => {
             again(host, &config)?;
-            intent.give_up(host, IntentEndReason::Unchanged)
+            intent.abandon(host, IntentEndReason::Unchanged)
         }
-        None => intent.give_up(host, IntentEndReason::Unwanted),
+        None => intent.abandon(host, IntentEndReason::Unwanted),
     }
 }
 
@@ -249,7 +249,7 @@ fn promote(host: &dyn Host, deadline: StoreTime) -> Result<(), Failure> {
         }
         Err(refusal) if is_not_yet(&refusal) => {
             log(host, LogLevel::Error, "root-secret-refused", &pending.key_id);
-            give_up(host, &settings, pending, deadline)
+            abandon(host, &settings, pending, deadline)
         }
         Err(refusal) => Err(refusal.about("try the new client secret")),
     }
@@ -283,7 +283,7 @@ fn supersede(
 
 /// Ends the rotation of a secret that does not work in time. The secret is removed only if the
 /// current one works; otherwise it is kept.
-fn give_up(
+fn abandon(
     host: &dyn Host,
     settings: &EffectiveSettings,
     pending: PendingSecret,

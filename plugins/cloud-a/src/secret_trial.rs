@@ -147,7 +147,7 @@ pub(crate) fn check_replacement(
         }
     }
     if is_forced {
-        warnings.extend(give_up(host, (&place, &given), here)?);
+        warnings.extend(force_replacement(host, (&place, &given), here)?);
         return Ok(KeptClientSecret::No(warnings));
     }
     match here.filter(|rotated| rotated.secret != given) {
@@ -159,13 +159,13 @@ pub(crate) fn check_replacement(
 /// Replaces the secrets of an application that a rotation made without a trial, as the caller
 /// demands: the one in use, and the kept ones, which a timer could otherwise put in force again.
 /// Returns a warning for each.
-fn give_up(
+fn force_replacement(
     host: &dyn Host,
     (place, given): (&SecretPlace, &str),
     rotated: Option<RotatedSecret>,
 ) -> Result<Vec<String>, Failure> {
     let mut lost = kept_secrets::find(host, place)?;
-    lost.retain(|kept| rotated.as_ref().is_none_or(|rotated| rotated.secret != kept.secret));
+    lost.retain(|other| rotated.as_ref().is_none_or(|rotated| rotated.secret != other.secret));
     lost.extend(rotated);
     spare_former(host, given, &lost)?;
     kept_secrets::forget(host, place)?;
@@ -259,16 +259,16 @@ pub(crate) fn try_kept(host: &dyn Host, deadline: StoreTime) -> Result<(), Failu
     let Some(config) = Config::find(host)? else { return Ok(()) };
     let settings = EffectiveSettings::of(host, config)?;
     let place = settings.place();
-    let mut kept = kept_secrets::find(host, &place)?;
+    let mut candidates = kept_secrets::find(host, &place)?;
     let configured = settings.client_secret(host)?;
-    if kept.is_empty() || configured.is_empty() {
+    if candidates.is_empty() || configured.is_empty() {
         return Ok(());
     }
-    match compare(host, &settings, deadline, (&configured, &kept))? {
-        TrialResult::Configured => settle(host, &place, (&configured, kept)),
+    match compare(host, &settings, deadline, (&configured, &candidates))? {
+        TrialResult::Configured => settle(host, &place, (&configured, candidates)),
         TrialResult::Rotated { secret, .. } => {
-            kept.retain(|one| one.secret != secret.secret);
-            restore(host, settings.config, (&place, secret), kept)
+            candidates.retain(|one| one.secret != secret.secret);
+            restore(host, settings.config, (&place, secret), candidates)
         }
         TrialResult::Neither => {
             host.log().write(LogLevel::Error, "root-secrets-refused", &[]);
@@ -278,7 +278,7 @@ pub(crate) fn try_kept(host: &dyn Host, deadline: StoreTime) -> Result<(), Failu
     }
 }
 
-/// Forgets the secrets `kept` of an application, because `working` has logged in there, and
+/// Forgets the secrets `others` of an application, because `working` has logged in there, and
 /// schedules their removal at the provider.
 ///
 /// # Errors
@@ -286,13 +286,13 @@ pub(crate) fn try_kept(host: &dyn Host, deadline: StoreTime) -> Result<(), Failu
 pub(crate) fn settle(
     host: &dyn Host,
     place: &SecretPlace,
-    (working, mut kept): (&str, Vec<RotatedSecret>),
+    (working, mut others): (&str, Vec<RotatedSecret>),
 ) -> Result<(), Failure> {
-    spare_former(host, working, &kept)?;
-    kept.extend(kept_secrets::find(host, place)?);
-    kept.retain(|one| one.secret != working);
+    spare_former(host, working, &others)?;
+    others.extend(kept_secrets::find(host, place)?);
+    others.retain(|one| one.secret != working);
     kept_secrets::forget(host, place)?;
-    RetiredPasswords::add(host, Some(place), kept.into_iter().map(|one| one.key_id), [])?;
+    RetiredPasswords::add(host, Some(place), others.into_iter().map(|one| one.key_id), [])?;
     RetiredPasswords::resume(host, place)
 }
 

@@ -95,10 +95,10 @@ impl EffectiveSettings {
 
     fn retries(&self) -> RetryPolicy {
         let Config { max_retries, retry_delay, max_retry_delay, .. } = &self.config;
-        let whole = |number: i64| u64::try_from(number).unwrap_or_default();
+        let non_negative = |number: i64| u64::try_from(number).unwrap_or_default();
         RetryPolicy {
             most: u32::try_from((*max_retries).clamp(0, MOST_RETRIES)).unwrap_or_default(),
-            delay: whole(retry_delay.0),
+            delay: non_negative(retry_delay.0),
             longest: u64::try_from(max_retry_delay.0).unwrap_or(u64::MAX),
         }
     }

@@ -114,8 +114,8 @@ impl Config {
         if self.identity_token_audience.is_empty() || !call.is_given("identity_token_audience") {
             return Ok(());
         }
-        let made = host.identity().token(&self.identity_token_audience, self.identity_token_ttl());
-        made.map(drop).map_err(|why| Failure {
+        let token = host.identity().token(&self.identity_token_audience, self.identity_token_ttl());
+        token.map(drop).map_err(|why| Failure {
             message: format!("identity_token_audience: {}", why.message),
             ..why
         })
@@ -174,11 +174,11 @@ fn check_alias(field: &str, kind: &str, given: &str, other: &str) -> Result<(), 
     if given.is_empty() || given == ROLE_ID || given == other {
         return Ok(());
     }
-    let mut known = [ROLE_ID, other];
-    known.sort_unstable();
-    let (given, known) = (quoted(given), known.join(", "));
+    let mut names = [ROLE_ID, other];
+    names.sort_unstable();
+    let (given, names) = (quoted(given), names.join(", "));
     Err(Failure::invalid(format!(
-        "{field} {given}: invalid {kind} alias type: must be one of: {known}"
+        "{field} {given}: invalid {kind} alias type: must be one of: {names}"
     )))
 }
 
@@ -201,14 +201,14 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         config.times = config.rotation.changed_at(&config.times, host.clock().now())?;
     }
     let warnings = config.warnings(call);
-    let kept = key_trial::check_replacement(host, call, (&before, &config))?;
+    let kept_key = key_trial::check_replacement(host, call, (&before, &config))?;
     let lost_window = config.rotation.lost_window(&before.rotation);
     let place = config.place();
     config.store(host)?;
-    if !matches!(kept, KeptRootKey::ForLaterWrites(_)) {
+    if !matches!(kept_key, KeptRootKey::ForLaterWrites(_)) {
         kept_keys::try_soon(host, place.as_ref())?;
     }
-    Ok(Answer::nothing().warn(warnings).warn(kept.warnings()).warn(lost_window))
+    Ok(Answer::nothing().warn(warnings).warn(kept_key.warnings()).warn(lost_window))
 }
 
 /// Shows the configuration without the private key; default values if there is none.

@@ -223,9 +223,9 @@ pub(crate) fn listing() -> String {
 }
 
 /// Returns a key in a list of keys.
-pub(crate) fn key(id: &str, made: &str) -> Value {
+pub(crate) fn key(id: &str, creation_time: &str) -> Value {
     let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
-    json!({ "name": name, "validAfterTime": made })
+    json!({ "name": name, "validAfterTime": creation_time })
 }
 
 /// Returns a list of keys.
@@ -234,7 +234,7 @@ pub(crate) fn list(keys: &[Value]) -> Value {
 }
 
 /// Returns the answer to the creation of a key.
-pub(crate) fn made(id: &str, key: &str) -> Value {
+pub(crate) fn created_key(id: &str, key: &str) -> Value {
     let file = BASE64_STANDARD.encode(key_file(id, key).to_string());
     let name = format!("projects/home/serviceAccounts/{OWN}/keys/{id}");
     json!({ "name": name, "privateKeyData": file })
@@ -242,7 +242,7 @@ pub(crate) fn made(id: &str, key: &str) -> Value {
 
 /// Returns a bed whose provider creates the key `k-new` and can remove every key.
 pub(crate) fn rotating() -> AuthBed<CloudB> {
-    rotating_with(answer(200, &made("k-new", OTHER_KEY)))
+    rotating_with(answer(200, &created_key("k-new", OTHER_KEY)))
 }
 
 /// Returns a bed whose provider answers `making` to the creation of a key and can remove every key.
@@ -280,8 +280,8 @@ pub(crate) fn in_use(bed: &AuthBed<CloudB>) -> Value {
 
 /// Returns the keys for which the provider was asked for a removal since the last call.
 pub(crate) fn ended(bed: &AuthBed<CloudB>) -> Vec<String> {
-    let asked = bed.host.requests().into_iter().filter(|asked| asked.method == "DELETE");
-    asked.map(|asked| asked.url.rsplit('/').next().unwrap().to_owned()).collect()
+    let removals = bed.host.requests().into_iter().filter(|request| request.method == "DELETE");
+    removals.map(|request| request.url.rsplit('/').next().unwrap().to_owned()).collect()
 }
 
 /// Removes the former keys that are due a minute from now.

@@ -84,9 +84,9 @@ impl Instance {
                 "authenticating instance found but has invalid status {status}"
             )));
         }
-        let made = OffsetDateTime::parse(&self.creation_timestamp, &Rfc3339)
+        let creation_time = OffsetDateTime::parse(&self.creation_timestamp, &Rfc3339)
             .map_err(|_| nonsense("the instance's creationTimestamp is not a time"))?;
-        if wanted.instance_creation_timestamp.saturating_add(1) < made.unix_timestamp() {
+        if wanted.instance_creation_timestamp.saturating_add(1) < creation_time.unix_timestamp() {
             return Err(Failure::invalid("the token is of an earlier instance with the same name"));
         }
         Ok(())

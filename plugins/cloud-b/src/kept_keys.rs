@@ -42,8 +42,8 @@ fn name(digest: &str) -> String {
 }
 
 /// Sets the note about the kept keys of an account, or removes the note if there are none.
-fn set_note(host: &dyn Host, digest: &str, kept: Option<&KeptKeys>) -> Result<(), Failure> {
-    let note = kept.map(|KeptKeys { place, keys }| {
+fn set_note(host: &dyn Host, digest: &str, record: Option<&KeptKeys>) -> Result<(), Failure> {
+    let note = record.map(|KeptKeys { place, keys }| {
         let ids: Vec<String> = keys.iter().map(|one| quoted(&one.key.private_key_id)).collect();
         format!("a key of {} (id {})", quoted(&place.account), ids.join(", "))
     });
@@ -56,11 +56,11 @@ fn set_note(host: &dyn Host, digest: &str, kept: Option<&KeptKeys>) -> Result<()
 /// Failures of the storage.
 pub(crate) fn keep(host: &dyn Host, place: &KeyPlace, key: RotatedKey) -> Result<(), Failure> {
     let mut keys = find(host, place)?;
-    keys.retain(|known| known.key != key.key);
+    keys.retain(|other| other.key != key.key);
     keys.push(key);
-    let (digest, kept) = (digest(host, place)?, KeptKeys { place: place.clone(), keys });
-    set_note(host, &digest, Some(&kept))?;
-    host.storage().put(&name(&digest), &kept)
+    let (digest, record) = (digest(host, place)?, KeptKeys { place: place.clone(), keys });
+    set_note(host, &digest, Some(&record))?;
+    host.storage().put(&name(&digest), &record)
 }
 
 /// Returns the kept keys of an account, the newest last.
@@ -68,8 +68,8 @@ pub(crate) fn keep(host: &dyn Host, place: &KeyPlace, key: RotatedKey) -> Result
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn find(host: &dyn Host, place: &KeyPlace) -> Result<Vec<RotatedKey>, Failure> {
-    let kept = host.storage().get::<KeptKeys>(&name(&digest(host, place)?))?;
-    Ok(kept.map(|kept| kept.keys).unwrap_or_default())
+    let record = host.storage().get::<KeptKeys>(&name(&digest(host, place)?))?;
+    Ok(record.map(|record| record.keys).unwrap_or_default())
 }
 
 /// Forgets the kept keys of an account, because another key of the account has logged in.

@@ -116,7 +116,7 @@ pub(crate) fn check_replacement(
     let here: Vec<RotatedKey> = here.into_iter().map(|(_, one)| one).collect();
     let new = new.as_ref().zip(config.credentials.as_ref());
     if let Some(new) = new.filter(|_| is_forced) {
-        let lost = give_up(host, &mut keys, new, here)?;
+        let lost = force_replacement(host, &mut keys, new, here)?;
         keys.store(host)?;
         return Ok(KeptRootKey::No(warning.into_iter().chain(lost).collect()));
     }
@@ -130,14 +130,14 @@ pub(crate) fn check_replacement(
 /// Replaces the keys of a place that a rotation made without a trial, as the caller demands: the
 /// one in use, and the kept ones, which a timer could otherwise use again. A new key that was never
 /// in use ends. Returns a warning for each of the others.
-fn give_up(
+fn force_replacement(
     host: &dyn Host,
     keys: &mut RootKeys,
     (place, given): (&KeyPlace, &ServiceAccountKey),
     rotated: Vec<RotatedKey>,
 ) -> Result<Vec<String>, Failure> {
     let mut lost = kept_keys::find(host, place)?;
-    lost.retain(|kept| rotated.iter().all(|one| one.key != kept.key));
+    lost.retain(|other| rotated.iter().all(|one| one.key != other.key));
     for one in rotated {
         match one.rotated {
             Some(_) => lost.push(one),
@@ -165,7 +165,7 @@ fn check_key(
     rotated: Vec<RotatedKey>,
 ) -> Result<KeptRootKey, Failure> {
     let result = compare(host, call.deadline, (given, &rotated))?;
-    let kept: fn(String) -> KeptRootKey = match result {
+    let outcome: fn(String) -> KeptRootKey = match result {
         TrialResult::Configured => {
             settle(host, place, given, rotated)?;
             return Ok(KeptRootKey::No(Vec::new()));
@@ -189,7 +189,7 @@ fn check_key(
              kept, and Bulkhead uses whichever key works"
         }
     };
-    Ok(kept(warning.to_owned()))
+    Ok(outcome(warning.to_owned()))
 }
 
 fn refused(given: &ServiceAccountKey, is_refused: bool) -> Failure {
@@ -227,15 +227,15 @@ pub(crate) fn try_kept(host: &dyn Host, deadline: StoreTime) -> Result<(), Failu
     let Some((place, configured)) = config.place().zip(config.credentials.clone()) else {
         return Ok(());
     };
-    let mut kept = kept_keys::find(host, &place)?;
-    if kept.is_empty() {
+    let mut candidates = kept_keys::find(host, &place)?;
+    if candidates.is_empty() {
         return Ok(());
     }
-    match compare(host, deadline, (&configured, &kept))? {
-        TrialResult::Configured => settle(host, &place, &configured, kept),
+    match compare(host, deadline, (&configured, &candidates))? {
+        TrialResult::Configured => settle(host, &place, &configured, candidates),
         TrialResult::Rotated { key, .. } => {
-            kept.retain(|one| one.key != key.key);
-            restore(host, config, (&place, key), kept)
+            candidates.retain(|one| one.key != key.key);
+            restore(host, config, (&place, key), candidates)
         }
         TrialResult::Neither => {
             host.log().write(LogLevel::Error, "root-keys-refused", &[("account", &place.account)]);
@@ -245,15 +245,15 @@ pub(crate) fn try_kept(host: &dyn Host, deadline: StoreTime) -> Result<(), Failu
     }
 }
 
-/// Retires the keys `kept`, because the key `working` of the same account has logged in.
+/// Retires the keys `others`, because the key `working` of the same account has logged in.
 fn settle(
     host: &dyn Host,
     place: &KeyPlace,
     working: &ServiceAccountKey,
-    kept: Vec<RotatedKey>,
+    others: Vec<RotatedKey>,
 ) -> Result<(), Failure> {
     let mut keys = RootKeys::find(host)?;
-    keys.settle(host, (place, working), kept)?;
+    keys.settle(host, (place, working), others)?;
     keys.store(host)
 }
 

@@ -45,9 +45,9 @@ impl ListedKey {
     }
 
     /// Returns the time of creation, if the provider states the time.
-    pub(crate) fn made(&self) -> Option<StoreTime> {
-        let made = OffsetDateTime::parse(&self.valid_after_time, &Rfc3339).ok()?;
-        u64::try_from(made.unix_timestamp()).ok().map(|seconds| seconds.saturating_mul(1_000))
+    pub(crate) fn creation_time(&self) -> Option<StoreTime> {
+        let time = OffsetDateTime::parse(&self.valid_after_time, &Rfc3339).ok()?;
+        u64::try_from(time.unix_timestamp()).ok().map(|seconds| seconds.saturating_mul(1_000))
     }
 }
 
@@ -74,12 +74,12 @@ pub(crate) fn make(
     });
     let request = Request::post(url.text()).json(&wanted)?;
     let access = cloud.access()?;
-    let asked = access.send(|token| cloud.provider.json(&request.clone().bearer(token)));
-    let made: CreatedKey = match asked {
-        Ok(made) => made,
+    let reply = access.send(|token| cloud.provider.json(&request.clone().bearer(token)));
+    let created_key: CreatedKey = match reply {
+        Ok(key) => key,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let file = BASE64_STANDARD.decode(&made.private_key_data).ok();
+    let file = BASE64_STANDARD.decode(&created_key.private_key_data).ok();
     let file = file.and_then(|file| String::from_utf8(file).ok());
     let file = file.ok_or_else(|| nonsense("failed to decode credentials of the new key"))?;
     let key = ServiceAccountKey::read(cloud.host(), &file)

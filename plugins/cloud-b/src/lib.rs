@@ -95,10 +95,10 @@ impl AuthMethod for CloudB {
     fn renew_login(
         host: &dyn Host,
         context: &Context,
-        held: &HeldLogin,
+        login: &HeldLogin,
         _increment: u64,
     ) -> Result<Login, Failure> {
-        renewal::renew(host, context, held)
+        renewal::renew(host, context, login)
     }
 
     /// Runs the task of a timer: a scheduled rotation, or the completion of an unfinished call.

@@ -235,13 +235,13 @@ impl LoginCheck<'_> {
         proof: &ProvenToken,
     ) -> VerifiedLogin {
         let config = self.cloud.config;
-        let mut known = self.describe_account(account, &identity.project_id);
-        let made = identity.instance_creation_timestamp.to_string();
-        known.insert("instance_creation_timestamp", made);
-        known.insert("instance_id", identity.instance_id.clone());
-        known.insert("instance_name", identity.instance_name.clone());
-        known.insert("project_number", identity.project_number.to_string());
-        known.insert("zone", identity.zone.clone());
+        let mut metadata = self.describe_account(account, &identity.project_id);
+        let creation_time = identity.instance_creation_timestamp.to_string();
+        metadata.insert("instance_creation_timestamp", creation_time);
+        metadata.insert("instance_id", identity.instance_id.clone());
+        metadata.insert("instance_name", identity.instance_name.clone());
+        metadata.insert("project_number", identity.project_number.to_string());
+        metadata.insert("zone", identity.zone.clone());
         let alias = match config.gce_alias() {
             ROLE_ID => self.role.role_id.clone(),
             _ => format!("gce-{}", identity.instance_id),
@@ -250,7 +250,7 @@ impl LoginCheck<'_> {
             name: identity.instance_name.clone(),
             alias,
             project: identity.project_id.clone(),
-            known,
+            known: metadata,
             shown: config.gce_metadata(),
             held: self.describe_caller(account, proof, Some(identity)),
         }

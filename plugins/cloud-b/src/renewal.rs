@@ -28,37 +28,39 @@ pub(crate) fn renew(
     context: &Context,
     login: &HeldLogin,
 ) -> Result<Login, Failure> {
-    let held: AdmittedCaller = login.internal()?;
-    let role = role_of(host, &held)?;
-    check_policies(&held, &role, login)?;
+    let caller: AdmittedCaller = login.internal()?;
+    let role = role_of(host, &caller)?;
+    check_policies(&caller, &role, login)?;
     let config = Config::find(host)?;
     let cloud = CloudClient::new(host, &config, context.deadline);
-    let account = ServiceAccount::find(&cloud, &held.account)?;
+    let account = ServiceAccount::find(&cloud, &caller.account)?;
     account.check_enabled()?;
-    match &held.instance {
+    match &caller.instance {
         Some(instance) => admit_instance(&cloud, &role, instance, &account),
-        None => admit_account(&role, &held, &account),
+        None => admit_account(&role, &caller, &account),
     }
-    .map_err(|why| refused(why, &held))?;
-    let project = held.instance.as_ref().map_or(&account.project_id, |found| &found.project_id);
+    .map_err(|why| refused(why, &caller))?;
+    let project = caller.instance.as_ref().map_or(&account.project_id, |found| &found.project_id);
     let groups = group_aliases::of_login(&cloud, &role, project)?;
-    let known = login.metadata.iter();
+    let metadata = login.metadata.iter();
     let renewed = Login::of(&login.alias, &role.token).in_groups(groups);
-    known.fold(renewed, |renewed, (name, value)| renewed.with(name, value)).with_internal(&held)
+    metadata
+        .fold(renewed, |renewed, (name, value)| renewed.with(name, value))
+        .with_internal(&caller)
 }
 
 /// Returns the login's role if the role still exists with the same type.
-fn role_of(host: &dyn Host, held: &AdmittedCaller) -> Result<Role, Failure> {
-    let found = Role::find(host, &held.role)?;
+fn role_of(host: &dyn Host, caller: &AdmittedCaller) -> Result<Role, Failure> {
+    let found = Role::find(host, &caller.role)?;
     let is_same = |role: &Role| {
-        role.role_id == held.role_id && role.is_of_accounts() == held.instance.is_none()
+        role.role_id == caller.role_id && role.is_of_accounts() == caller.instance.is_none()
     };
     found
         .filter(is_same)
-        .ok_or_else(|| Failure::invalid(format!("role {} no longer exists", quoted(&held.role))))
+        .ok_or_else(|| Failure::invalid(format!("role {} no longer exists", quoted(&caller.role))))
 }
 
-fn check_policies(held: &AdmittedCaller, role: &Role, login: &HeldLogin) -> Result<(), Failure> {
+fn check_policies(caller: &AdmittedCaller, role: &Role, login: &HeldLogin) -> Result<(), Failure> {
     let own = |policies: &[String]| -> BTreeSet<String> {
         policies.iter().filter(|name| *name != DEFAULT).cloned().collect()
     };
@@ -66,17 +68,17 @@ fn check_policies(held: &AdmittedCaller, role: &Role, login: &HeldLogin) -> Resu
         true => Ok(()),
         false => Err(Failure::invalid(format!(
             "policies on role {} have changed, cannot renew: log in again",
-            quoted(&held.role)
+            quoted(&caller.role)
         ))),
     }
 }
 
 fn admit_account(
     role: &Role,
-    held: &AdmittedCaller,
+    caller: &AdmittedCaller,
     account: &ServiceAccount,
 ) -> Result<(), Failure> {
-    if held.is_inferred && !role.allow_gce_inference {
+    if caller.is_inferred && !role.allow_gce_inference {
         return Err(Failure::invalid("GCE inference is no longer allowed"));
     }
     service_account::admit(&mut LoginConstraints::for_login(), role, account)
@@ -95,8 +97,8 @@ fn admit_instance(
     bound(role, account).map(drop)
 }
 
-fn refused(why: Failure, held: &AdmittedCaller) -> Failure {
-    let role = &held.role;
+fn refused(why: Failure, caller: &AdmittedCaller) -> Failure {
+    let role = &caller.role;
     Failure { message: format!("could not renew token for role {role}: {}", why.message), ..why }
 }
 

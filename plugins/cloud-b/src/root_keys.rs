@@ -154,7 +154,7 @@ impl RootKeys {
     ) -> Result<(), Failure> {
         let mut ends = kept_keys::find(host, place)?;
         for other in others {
-            ends.retain(|kept| kept.key != other.key);
+            ends.retain(|earlier| earlier.key != other.key);
             ends.push(other);
         }
         for one in ends.into_iter().filter(|one| one.key != *working) {
@@ -241,7 +241,7 @@ pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Res
         Err(why) if attempt >= MAX_ATTEMPTS && why.kind == FailureKind::InvalidRequest => {
             log(host, LogLevel::Error, "root-key-refused", &next.key);
             if let Some(next) = keys.next.take() {
-                give_up_next(cloud, context, &mut keys, next)?;
+                abandon_next(cloud, context, &mut keys, next)?;
             }
             postpone(host)?;
             keys.store(host)
@@ -252,7 +252,7 @@ pub(crate) fn wake_next(host: &dyn Host, context: &Context, attempt: u32) -> Res
 
 /// Gives up a new key that does not work in time. The key is removed only if the key in use works;
 /// otherwise it is kept.
-fn give_up_next(
+fn abandon_next(
     cloud: &CloudClient<'_>,
     context: &Context,
     keys: &mut RootKeys,
@@ -286,18 +286,18 @@ pub(crate) fn wake_former(host: &dyn Host, context: &Context) -> Result<(), Fail
     let cloud = &CloudClient::new(host, &config, context.deadline);
     let mut keys = RootKeys::find(host)?;
     let now = host.clock().now();
-    let mut kept = Vec::new();
+    let mut remaining_keys = Vec::new();
     for former in keys.former.drain(..) {
         match former.ends <= now {
             true if is_unsettled(cloud, &former)? => {
                 let ends = now.saturating_add(FORMER_KEY_GRACE_MS);
-                kept.push(FormerRootKey { ends, ..former });
+                remaining_keys.push(FormerRootKey { ends, ..former });
             }
-            true => kept.extend(end_or_keep(cloud, former, context.deadline)?),
-            false => kept.push(former),
+            true => remaining_keys.extend(end_or_keep(cloud, former, context.deadline)?),
+            false => remaining_keys.push(former),
         }
     }
-    keys.former = kept;
+    keys.former = remaining_keys;
     keys.store(host)
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
              user-provided JSON credentials explicitly provided via the config/ endpoint",
         ));
     };
-    let is_open = intent::hasten(host, KEY)?;
+    let is_open = intent::make_due(host, KEY)?;
     let keys = RootKeys::find(host)?;
     if is_open || keys.next.is_some() {
         return Err(Failure::invalid(
@@ -85,7 +85,7 @@ fn make(cloud: &CloudClient<'_>, current: &ServiceAccountKey) -> Result<String, 
     cloud.access()?;
     let intent = Intent::begin(host, KEY, KEY, change)?;
     let mut is_certain = false;
-    let made = intent.make(
+    let creation = intent.make(
         |_| {
             keys::make(cloud, account)?.map_err(|why| {
                 is_certain = why.is_certain();
@@ -97,7 +97,7 @@ fn make(cloud: &CloudClient<'_>, current: &ServiceAccountKey) -> Result<String, 
         },
         |_, _| Ok(()),
     );
-    let proven = made.inspect_err(|_| {
+    let proven = creation.inspect_err(|_| {
         if is_certain {
             withdraw(host);
         }
@@ -156,7 +156,7 @@ fn use_soon(cloud: &CloudClient<'_>) -> Result<(), Failure> {
 /// comes to the same result.
 fn withdraw(host: &dyn Host) {
     let forgotten = Intent::<KeyCreation>::recover(host, KEY).and_then(|intent| {
-        intent.map_or(Ok(()), |intent| intent.give_up(host, IntentEndReason::Unchanged))?;
+        intent.map_or(Ok(()), |intent| intent.abandon(host, IntentEndReason::Unchanged))?;
         host.storage().checkpoint()
     });
     drop(forgotten);
@@ -176,7 +176,7 @@ pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> 
     };
     let Some(change) = intent.candidates().next().filter(|change| is_of(change)) else {
         log_left(host, "the configuration has no key of the account any more");
-        return intent.give_up(host, IntentEndReason::Unwanted);
+        return intent.abandon(host, IntentEndReason::Unwanted);
     };
     if host.clock().now() < change.begun.saturating_add(MAX_LISTING_LAG_MS) {
         let why =
@@ -184,7 +184,7 @@ pub(crate) fn finish(host: &dyn Host, context: &Context) -> Result<(), Failure> 
         return Err(Failure::new(FailureKind::Unavailable, why));
     }
     remove_orphan(&cloud, change)?;
-    intent.give_up(host, IntentEndReason::Unchanged)
+    intent.abandon(host, IntentEndReason::Unchanged)
 }
 
 /// Removes the key that appeared during the call. If several keys appeared, none is removed,
@@ -201,9 +201,9 @@ fn remove_orphan(cloud: &CloudClient<'_>, change: &KeyCreation) -> Result<(), Fa
         ..change.begun.saturating_add(CREATION_TIMEOUT_MS + MAX_LISTING_LAG_MS);
     let came: Vec<&str> = listed
         .iter()
-        .filter(|key| key.made().is_some_and(|made| begun.contains(&made)))
+        .filter(|key| key.creation_time().is_some_and(|time| begun.contains(&time)))
         .map(keys::ListedKey::id)
-        .filter(|id| before.iter().all(|known| known != id))
+        .filter(|id| before.iter().all(|other| other != id))
         .collect();
     match came.as_slice() {
         [] => Ok(()),

@@ -21,8 +21,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     }
     expect_type(&role, IAM, "service_accounts")?;
     let all = role.bound_service_accounts.drain(..).chain(add);
-    let kept = all.filter(|account| !remove.contains(account)).collect::<Vec<_>>();
-    role.bound_service_accounts = sorted(kept);
+    let accounts = all.filter(|account| !remove.contains(account)).collect::<Vec<_>>();
+    role.bound_service_accounts = sorted(accounts);
     role.store(host, name)?;
     Ok(Answer::nothing().warn(role.warnings(&Config::find(host)?)))
 }

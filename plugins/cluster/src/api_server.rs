@@ -183,8 +183,8 @@ impl<'a> ApiServer<'a> {
         object: Vec<u8>,
     ) -> Result<String, ApiServerRefusal> {
         let request = Request::new(kind.path(namespace)).create(&PostParams::default(), object);
-        let made: ApiObject = self.ask(request, false)?;
-        Ok(made.metadata.found(namespace, name)?.uid)
+        let answer: ApiObject = self.ask(request, false)?;
+        Ok(answer.metadata.found(namespace, name)?.uid)
     }
 
     /// Returns the object with this name, if any.
@@ -229,9 +229,12 @@ impl<'a> ApiServer<'a> {
     }
 
     /// Returns whether the API server permits an action to the engine's own account.
-    pub(crate) fn is_permitted(&self, asked: &serde_json::Value) -> Result<bool, ApiServerRefusal> {
+    pub(crate) fn is_permitted(
+        &self,
+        review: &serde_json::Value,
+    ) -> Result<bool, ApiServerRefusal> {
         let path = SelfSubjectAccessReview::url_path(&(), None);
-        let body = serde_json::to_vec(asked).map_err(|_| unwritable())?;
+        let body = serde_json::to_vec(review).map_err(|_| unwritable())?;
         let request = Request::new(path).create(&PostParams::default(), body);
         let answered: AccessReview = self.ask(request, true)?;
         Ok(answered.status.allowed)
@@ -251,8 +254,8 @@ impl<'a> ApiServer<'a> {
             expiration_seconds: i64::try_from(seconds).ok(),
             bound_object_ref: None,
         };
-        let asked = TokenRequest { spec, ..TokenRequest::default() };
-        let body = serde_json::to_vec(&asked).map_err(|_| unwritable())?;
+        let token_request = TokenRequest { spec, ..TokenRequest::default() };
+        let body = serde_json::to_vec(&token_request).map_err(|_| unwritable())?;
         let path = ServiceAccount::url_path(&(), Some(namespace));
         let request =
             Request::new(path).create_subresource("token", account, &PostParams::default(), body);

@@ -117,8 +117,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
                 config.trusts_its_pod() != before.trusts_its_pod(),
             ),
         ];
-        let held = [CredentialField::of("service_account_jwt", &before.service_account_jwt)];
-        destination::check(call, &places, &held)?;
+        let credentials = [CredentialField::of("service_account_jwt", &before.service_account_jwt)];
+        destination::check(call, &places, &credentials)?;
         if is_elsewhere {
             keep_for_leases(host, &before)?;
         }
@@ -151,13 +151,13 @@ pub(crate) fn delete(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let Some(config) = Config::stored(host)? else { return Ok(Answer::nothing()) };
     host.storage().delete(KEY)?;
     let live = keep_for_leases(host, &config)?;
-    let kept = (live > 0).then(|| {
+    let warning = (live > 0).then(|| {
         format!(
             "leases that still need this configuration: {live}; a copy is kept for their \
              revocation alone"
         )
     });
-    Ok(Answer::nothing().warn(kept))
+    Ok(Answer::nothing().warn(warning))
 }
 
 /// Keeps an outgoing configuration if leases need it, and returns the number of such leases.

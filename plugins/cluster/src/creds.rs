@@ -46,20 +46,20 @@ struct TokenDemand<'a> {
 
 /// Issues a token.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let asked = TokenDemand::new(host, call)?;
-    match asked.role.mode()? {
+    let demand = TokenDemand::new(host, call)?;
+    match demand.role.mode()? {
         RoleMode::Existing(account) => {
             let account = account.to_owned();
-            asked.of_existing(&account)
+            demand.of_existing(&account)
         }
         RoleMode::Bound(role) => {
             let role = BoundRole {
-                is_cluster_wide: asked.role.refers_to_cluster()?,
+                is_cluster_wide: demand.role.refers_to_cluster()?,
                 name: role.to_owned(),
             };
-            asked.of_new(Some(role))
+            demand.of_new(Some(role))
         }
-        RoleMode::Generated => asked.of_new(None),
+        RoleMode::Generated => demand.of_new(None),
     }
 }
 
@@ -98,16 +98,16 @@ impl<'a> TokenDemand<'a> {
     /// Modes 2 and 3: creates an account bound to `role`, or to a new role with the same name.
     fn of_new(self, role: Option<BoundRole>) -> Result<Answer, Failure> {
         let plan = self.plan(role)?;
-        let mut held = LeaseData {
+        let mut lease_data = LeaseData {
             server: self.target.url.clone(),
             namespace: self.namespace.clone(),
             name: plan.name.clone(),
             mark: plan.mark.clone(),
             objects: Vec::new(),
         };
-        let made = self.make(&plan, &mut held)?;
+        let proof = self.make(&plan, &mut lease_data)?;
         let mut status = None;
-        let made = made.make_next(self.host, &held, || {
+        let proof = proof.make_next(self.host, &lease_data, || {
             // The objects already exist, even if the token is refused.
             let token =
                 self.token(&plan.name).map_err(|why| CreationFailure::Perhaps(why.into()))?;
@@ -116,7 +116,7 @@ impl<'a> TokenDemand<'a> {
         })?;
         let status = status.ok_or_else(|| Failure::internal("a token was made and not kept"))?;
         let lifetime = self.live(&status, true)?;
-        let answer = made.fixed_secret(&self.data(&plan.name, &status), lifetime.ttl)?;
+        let answer = proof.fixed_secret(&self.data(&plan.name, &status), lifetime.ttl)?;
         Ok(answer.warn(lifetime.warnings))
     }
 
@@ -147,11 +147,15 @@ impl<'a> TokenDemand<'a> {
         })
     }
 
-    /// Creates the objects of `plan`, one after the other. `held` records all known facts about an
-    /// object before the next object is requested.
-    fn make(&self, plan: &ObjectPlan, held: &mut LeaseData) -> Result<CreationProof, Failure> {
+    /// Creates the objects of `plan`, one after the other. `lease_data` records all known facts
+    /// about an object before the next object is requested.
+    fn make(
+        &self,
+        plan: &ObjectPlan,
+        lease_data: &mut LeaseData,
+    ) -> Result<CreationProof, Failure> {
         let api = ApiServer::new(self.host, &self.target);
-        let (mut made, mut owner): (Option<CreationProof>, Option<(_, String)>) = (None, None);
+        let (mut proof, mut owner): (Option<CreationProof>, Option<(_, String)>) = (None, None);
         for kind in plan.kinds() {
             let owned_by = owner.as_ref().map(|(kind, uid)| (*kind, uid.as_str()));
             let object = plan.object(kind, owned_by);
@@ -164,26 +168,32 @@ impl<'a> TokenDemand<'a> {
                 uid = created.map_err(|refusal| refusal.unmade(&tried))?;
                 Ok(())
             };
-            held.objects.push(LeasedObject { kind, uid: None, asked: self.host.clock().now() });
-            let next = match made {
-                None => {
-                    Reservation::new(&plan.name, &held.server, held)?.make(self.host, create)?
-                }
-                Some(made) => made.make_next(self.host, held, create)?,
+            lease_data.objects.push(LeasedObject {
+                kind,
+                uid: None,
+                asked: self.host.clock().now(),
+            });
+            let next = match proof {
+                None => Reservation::new(&plan.name, &lease_data.server, lease_data)?
+                    .make(self.host, create)?,
+                Some(proof) => proof.make_next(self.host, lease_data, create)?,
             };
-            if let Some(known) = held.objects.last_mut() {
-                known.uid = Some(uid.clone());
+            if let Some(leased_object) = lease_data.objects.last_mut() {
+                leased_object.uid = Some(uid.clone());
             }
-            made = Some(next.settle(self.host, held)?);
+            proof = Some(next.settle(self.host, lease_data)?);
             owner = owner.or(Some((kind, uid)));
         }
-        made.ok_or_else(|| Failure::internal("a plan makes nothing"))
+        proof.ok_or_else(|| Failure::internal("a plan makes nothing"))
     }
 
     fn token(&self, account: &str) -> Result<TokenRequestStatus, CreationFailure> {
-        let asked = self.call.list("audiences");
-        let audiences =
-            if asked.is_empty() { self.role.token_default_audiences.clone() } else { asked };
+        let call_audiences = self.call.list("audiences");
+        let audiences = if call_audiences.is_empty() {
+            self.role.token_default_audiences.clone()
+        } else {
+            call_audiences
+        };
         let api = ApiServer::new(self.host, &self.target);
         let tried = format!("create a token of service account {}/{account}", self.namespace);
         api.token(&self.namespace, account, audiences, self.lifetime.asked())
@@ -224,9 +234,9 @@ fn namespace(
     role: &Role,
     target: &ApiServerTarget,
 ) -> Result<String, Failure> {
-    let asked = call.text("cluster_namespace");
+    let namespace = call.text("cluster_namespace");
     let allowed = &role.allowed_cluster_namespaces;
-    if asked.is_empty() {
+    if namespace.is_empty() {
         return match allowed.as_slice() {
             [only] if only != ALL => Ok(only.clone()),
             _ => Err(Failure::invalid(
@@ -234,25 +244,25 @@ fn namespace(
             )),
         };
     }
-    let shown = quoted(asked);
-    if !is_label(asked) {
+    let shown = quoted(namespace);
+    if !is_label(namespace) {
         return Err(Failure::invalid(format!(
             "cluster_namespace: {shown} is not a name of a namespace"
         )));
     }
-    if allowed.iter().any(|name| name == ALL || name == asked) {
-        return Ok(asked.to_owned());
+    if allowed.iter().any(|name| name == ALL || name == namespace) {
+        return Ok(namespace.to_owned());
     }
     let selected = match role.allowed_cluster_namespace_selector.as_str() {
         "" => false,
         text => {
-            let labels = ApiServer::new(host, target).namespace_labels(asked);
-            let tried = format!("verify namespace {asked}");
+            let labels = ApiServer::new(host, target).namespace_labels(namespace);
+            let tried = format!("verify namespace {namespace}");
             selector(text)?.matches(&labels.map_err(|refusal| refusal.about(&tried))?)
         }
     };
     if selected {
-        return Ok(asked.to_owned());
+        return Ok(namespace.to_owned());
     }
     Err(Failure::invalid(format!(
         "cluster_namespace: {shown} is not in the role's allowed_cluster_namespaces, and does not \

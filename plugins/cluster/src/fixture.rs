@@ -81,15 +81,15 @@ fn arrange(bed: &TestBed<Cluster>, others: &[(String, Response)]) {
     let mut usual = vec![(format!("POST {}/v-1/token", accounts()), token(3_600))];
     let places = [(roles(), "u-role"), (bindings(), "u-binding"), (accounts(), "u-account")];
     for (path, uid) in places {
-        usual.push((format!("POST {path}"), made(uid)));
+        usual.push((format!("POST {path}"), created(uid)));
         usual.push((format!("DELETE {path}/v-1"), answer(200, &json!({"kind": "Status"}))));
     }
-    let is_other = |asked: &str| others.iter().any(|(other, _)| other == asked);
-    for (asked, usual) in usual.into_iter().filter(|(asked, _)| !is_other(asked)) {
-        bed.host.answer(&asked, usual);
+    let is_other = |route: &str| others.iter().any(|(other, _)| other == route);
+    for (route, usual) in usual.into_iter().filter(|(route, _)| !is_other(route)) {
+        bed.host.answer(&route, usual);
     }
-    for (asked, other) in others {
-        bed.host.answer(asked, other.clone());
+    for (route, other) in others {
+        bed.host.answer(route, other.clone());
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn answer(status: u16, body: &Value) -> Response {
 }
 
 /// Returns the answer about a created object.
-pub(crate) fn made(uid: &str) -> Response {
+pub(crate) fn created(uid: &str) -> Response {
     answer(201, &json!({"metadata": {"name": "v-1", "namespace": "apps", "uid": uid}}))
 }
 

@@ -45,19 +45,21 @@ stored!(LeaseData, "lease", reads_stored_leases);
 /// Removes the lease's objects. Every object is tried, even after a refusal, to leave as little as
 /// possible.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
-    let held: LeaseData = lease.internal()?;
-    if held.objects.is_empty() {
+    let lease_data: LeaseData = lease.internal()?;
+    if lease_data.objects.is_empty() {
         return Ok(());
     }
-    let target = Config::target_at(host, &held.server)?;
+    let target = Config::target_at(host, &lease_data.server)?;
     let api = ApiServer::new(host, &target);
-    let mut objects: Vec<&LeasedObject> = held.objects.iter().collect();
+    let mut objects: Vec<&LeasedObject> = lease_data.objects.iter().collect();
     objects.sort_by_key(|object| object.kind);
-    let refusals: Vec<Failure> =
-        objects.into_iter().filter_map(|object| remove(host, &api, &held, object).err()).collect();
+    let refusals: Vec<Failure> = objects
+        .into_iter()
+        .filter_map(|object| remove(host, &api, &lease_data, object).err())
+        .collect();
     match together(refusals) {
         Some(failure) => Err(failure),
-        None => forget_former(host, &held.server),
+        None => forget_former(host, &lease_data.server),
     }
 }
 
@@ -79,10 +81,10 @@ fn together(refusals: Vec<Failure>) -> Option<Failure> {
 fn remove(
     host: &dyn Host,
     api: &ApiServer<'_>,
-    held: &LeaseData,
+    lease_data: &LeaseData,
     object: &LeasedObject,
 ) -> Result<(), Failure> {
-    let LeaseData { namespace, name, mark, .. } = held;
+    let LeaseData { namespace, name, mark, .. } = lease_data;
     let tried = format!("delete {} {namespace}/{name}", object.kind.word());
     let failed = |refusal: ApiServerRefusal| tried_again(refusal, &tried);
     let uid = match &object.uid {

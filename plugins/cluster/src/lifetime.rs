@@ -42,23 +42,23 @@ impl LeaseLifetime {
     /// Returns the lifetime for a token of `token` seconds: never longer than the token. Adds a
     /// warning if the token lives shorter or longer than the lease.
     pub(crate) fn of_token(mut self, token: u64, ends_with_lease: bool) -> Self {
-        let (told, lease) = (show(token), show(self.ttl));
+        let (token_ttl, lease) = (show(token), show(self.ttl));
         if token < self.ttl {
             self.warnings.push(format!(
-                "the cluster made a token of {told}, which is less than {lease}; the lease is \
+                "the cluster made a token of {token_ttl}, which is less than {lease}; the lease is \
                  capped accordingly"
             ));
             self.ttl = token.max(1);
         } else if token > self.ttl && ends_with_lease {
             self.warnings.push(format!(
-                "the cluster made a token of {told}, which is longer than the lease of {lease}; \
-                 the token ends with the lease, because the service account does"
+                "the cluster made a token of {token_ttl}, which is longer than the lease of \
+                 {lease}; the token ends with the lease, because the service account does"
             ));
         } else if token > self.ttl {
             self.warnings.push(format!(
-                "the cluster made a token of {told}, which is longer than the lease of {lease}, \
-                 and the token outlives the lease: a token of an existing service account cannot \
-                 be revoked"
+                "the cluster made a token of {token_ttl}, which is longer than the lease of \
+                 {lease}, and the token outlives the lease: a token of an existing service account \
+                 cannot be revoked"
             ));
         }
         self

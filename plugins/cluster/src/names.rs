@@ -31,9 +31,9 @@ pub(crate) fn make(
     let unfit = |why: TemplateFault| Failure::invalid(format!("name_template: {why}"));
     let text = if template.is_empty() { DEFAULT_TEMPLATE } else { template };
     let read = Template::parse(text).map_err(unfit)?;
-    let surroundings =
+    let context =
         RenderContext { random: &|length| host.random().bytes(length), now: host.clock().now() };
-    let rendered = read.render(names, &surroundings).map_err(unfit)?;
+    let rendered = read.render(names, &context).map_err(unfit)?;
     let name = label_of(&rendered);
     if name.is_empty() {
         let shown = quoted(text);

@@ -14,8 +14,8 @@ pub(crate) const ALL: &str = "*";
 const MOST: usize = 1_000;
 
 /// Normalises the list: lower case, sorted, without duplicates.
-pub(crate) fn listed(given: &[String]) -> Result<Vec<String>, Failure> {
-    let names: BTreeSet<String> = given
+pub(crate) fn listed(list: &[String]) -> Result<Vec<String>, Failure> {
+    let names: BTreeSet<String> = list
         .iter()
         .map(|name| name.trim().to_lowercase())
         .filter(|name| !name.is_empty())
@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn list_is_kept_lower_case_sorted_and_unique() {
-        let given = ["app3", "app4", "App4", " apps ", ""].map(str::to_owned);
-        assert_eq!(listed(&given).unwrap(), ["app3", "app4", "apps"]);
+        let list = ["app3", "app4", "App4", " apps ", ""].map(str::to_owned);
+        assert_eq!(listed(&list).unwrap(), ["app3", "app4", "apps"]);
         assert_eq!(listed(&["*".to_owned()]).unwrap(), ["*"]);
         for name in ["a/b", "../x", "a%2fb", "app*", "a.b"] {
             assert!(listed(&[name.to_owned()]).is_err(), "{name}");

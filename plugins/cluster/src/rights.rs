@@ -74,7 +74,7 @@ pub(crate) enum CreatedObjects<'a> {
     },
 }
 
-/// Returns a warning about rights the engine lacks to create `made` in `namespaces`. Returns no
+/// Returns a warning about rights the engine lacks to create `objects` in `namespaces`. Returns no
 /// warning if there is no configuration or the API server does not answer.
 ///
 /// # Errors
@@ -82,16 +82,16 @@ pub(crate) enum CreatedObjects<'a> {
 pub(crate) fn warning(
     host: &dyn Host,
     namespaces: &[String],
-    made: &CreatedObjects<'_>,
+    objects: &CreatedObjects<'_>,
 ) -> Result<Option<String>, Failure> {
     let Some(config) = Config::stored(host)? else { return Ok(None) };
     let Ok(target) = ApiServerTarget::of(host, &config) else { return Ok(None) };
     let api = ApiServer::new(host, &target);
     let mut lacked: Vec<String> = Vec::new();
-    for RightQuestion { told, asked } in reviews(namespaces, &needed(made)) {
-        match api.is_permitted(&asked) {
+    for RightQuestion { told: right, asked: review } in reviews(namespaces, &needed(objects)) {
+        match api.is_permitted(&review) {
             Ok(true) => {}
-            Ok(false) => lacked.push(told),
+            Ok(false) => lacked.push(right),
             Err(_) => return Ok(None),
         }
     }
@@ -118,9 +118,9 @@ fn reviews(namespaces: &[String], rights: &[AccessRight]) -> Vec<RightQuestion> 
         for right in rights {
             let is_of_all = namespace == ALL || right.resource == CLUSTER_ROLES;
             let namespace = if is_of_all { "" } else { namespace };
-            let told = right.describe(namespace);
-            if reviews.iter().all(|review| review.told != told) {
-                reviews.push(RightQuestion { told, asked: right.review(namespace) });
+            let description = right.describe(namespace);
+            if reviews.iter().all(|review| review.told != description) {
+                reviews.push(RightQuestion { told: description, asked: right.review(namespace) });
             }
         }
     }
@@ -128,7 +128,7 @@ fn reviews(namespaces: &[String], rights: &[AccessRight]) -> Vec<RightQuestion> 
     reviews
 }
 
-fn needed(made: &CreatedObjects<'_>) -> Vec<AccessRight> {
+fn needed(role_objects: &CreatedObjects<'_>) -> Vec<AccessRight> {
     let token = |name: &str| AccessRight {
         group: "",
         resource: "serviceaccounts",
@@ -150,7 +150,7 @@ fn needed(made: &CreatedObjects<'_>) -> Vec<AccessRight> {
         let accounts = objects("", "serviceaccounts").chain([token("")]);
         accounts.chain(objects(RBAC, "rolebindings"))
     };
-    match made {
+    match role_objects {
         CreatedObjects::Token(of) => vec![token(of)],
         CreatedObjects::Account => account().collect(),
         CreatedObjects::AccountAndRole { is_cluster_wide } => {

@@ -112,7 +112,7 @@ impl Role {
     }
 
     /// Returns the created objects, for the check of rights.
-    fn made(&self) -> Result<CreatedObjects<'_>, Failure> {
+    fn created_objects(&self) -> Result<CreatedObjects<'_>, Failure> {
         Ok(match self.mode()? {
             RoleMode::Existing(account) => CreatedObjects::Token(account),
             RoleMode::Bound(_) => CreatedObjects::Account,
@@ -131,7 +131,7 @@ impl Role {
     pub(crate) fn refers_to_cluster(&self) -> Result<bool, Failure> {
         match self.cluster_role_ref_type.as_str() {
             "" => self.is_cluster_wide(),
-            given => is_of_cluster("cluster_role_ref_type", given),
+            kind => is_of_cluster("cluster_role_ref_type", kind),
         }
     }
 
@@ -176,9 +176,9 @@ impl Role {
             ("cluster_role_type", &mut self.cluster_role_type),
             ("cluster_role_ref_type", &mut self.cluster_role_ref_type),
         ];
-        for (field, given) in types.into_iter().filter(|(_, given)| !given.is_empty()) {
-            let of_cluster = is_of_cluster(field, given)?;
-            (if of_cluster { OF_CLUSTER } else { OF_NAMESPACE }).clone_into(given);
+        for (field, kind) in types.into_iter().filter(|(_, kind)| !kind.is_empty()) {
+            let of_cluster = is_of_cluster(field, kind)?;
+            (if of_cluster { OF_CLUSTER } else { OF_NAMESPACE }).clone_into(kind);
         }
         Ok(())
     }
@@ -305,14 +305,14 @@ impl Role {
     }
 }
 
-fn is_of_cluster(field: &str, given: &str) -> Result<bool, Failure> {
-    if given.eq_ignore_ascii_case(OF_CLUSTER) {
+fn is_of_cluster(field: &str, kind: &str) -> Result<bool, Failure> {
+    if kind.eq_ignore_ascii_case(OF_CLUSTER) {
         Ok(true)
-    } else if given.eq_ignore_ascii_case(OF_NAMESPACE) {
+    } else if kind.eq_ignore_ascii_case(OF_NAMESPACE) {
         Ok(false)
     } else {
-        let given = quoted(given);
-        Err(Failure::invalid(format!("{field} {given} must be either 'Role' or 'ClusterRole'")))
+        let kind = quoted(kind);
+        Err(Failure::invalid(format!("{field} {kind} must be either 'Role' or 'ClusterRole'")))
     }
 }
 
@@ -324,7 +324,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     role.normalise()?;
     role.check(host)?;
     let warning = useless_types(&role, call)?;
-    let lacked = rights::warning(host, &role.allowed_cluster_namespaces, &role.made()?)?;
+    let lacked = rights::warning(host, &role.allowed_cluster_namespaces, &role.created_objects()?)?;
     host.storage().put(&Role::key(name), &role)?;
     Ok(Answer::nothing().warn(warning).warn(lacked))
 }

@@ -17,8 +17,8 @@ pub(crate) fn read(text: &str, is_cluster_wide: bool) -> Result<Vec<PolicyRule>,
     let mut members = ObjectMembers::of(parse(text).map_err(unfit)?).map_err(unfit)?;
     let rules = members.take("rules");
     // Operators may paste a whole Role; only its rules are used.
-    for known in ["apiVersion", "kind", "metadata"] {
-        members.take(known);
+    for member in ["apiVersion", "kind", "metadata"] {
+        members.take(member);
     }
     members.refuse_others().map_err(unfit)?;
     let Some(Value::Array(rules)) = rules else {
@@ -54,13 +54,13 @@ fn rule(value: Value, is_cluster_wide: bool) -> Result<PolicyRule, String> {
     if !urls.is_empty() && !is_cluster_wide {
         return Err("nonResourceURLs need cluster_role_type ClusterRole".to_owned());
     }
-    let given = |list: Vec<String>| (!list.is_empty()).then_some(list);
+    let non_empty = |list: Vec<String>| (!list.is_empty()).then_some(list);
     Ok(PolicyRule {
         verbs,
-        api_groups: given(groups),
-        resources: given(resources),
-        resource_names: given(names),
-        non_resource_urls: given(urls),
+        api_groups: non_empty(groups),
+        resources: non_empty(resources),
+        resource_names: non_empty(names),
+        non_resource_urls: non_empty(urls),
     })
 }
 

@@ -42,7 +42,7 @@ impl ApiServerTarget {
             // If the configuration names a server, the pod may be unknown, or not granted to this
             // mount.
             Err(why) if !config.cluster_host.is_empty() && is_of_no_pod(&why) => None,
-            known => known?,
+            url => url?,
         };
         let url = match (config.cluster_host.as_str(), &own) {
             ("", Some(own)) => own.clone(),

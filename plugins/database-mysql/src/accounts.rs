@@ -155,7 +155,7 @@ pub(crate) fn locate(
             elsewhere.filter(|seen| !places.iter().any(|own| own.is(seen))).collect();
         let of_digest: Vec<&&Account> =
             missing.iter().filter(|account| account.identity == *digest).collect();
-        // More accounts than are missing share the password with strangers.
+        // More accounts than are missing share the password with foreign accounts.
         if elsewhere.len() <= of_digest.len() {
             let names = of_digest.iter().map(|account| account.name.clone());
             renamed.extend(names.zip(elsewhere.iter().map(|place| place.name.clone())));
@@ -236,6 +236,9 @@ pub(crate) fn own(
     target: &DatabaseTarget,
 ) -> Result<Option<String>, SqlFailure> {
     let rows = host.query(target, "SELECT CAST(CURRENT_USER() AS CHAR)", &[])?;
-    let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-    Ok(told.as_deref().and_then(|told| told.rsplit_once('@')).map(|(name, at)| account(name, at)))
+    let current_user = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+    Ok(current_user
+        .as_deref()
+        .and_then(|user| user.rsplit_once('@'))
+        .map(|(name, at)| account(name, at)))
 }

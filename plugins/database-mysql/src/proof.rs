@@ -159,8 +159,8 @@ mod tests {
         ] {
             let script = denied().answers_row("mysql.user", &["u", required]);
             let credential = Credential::Password("p".to_owned());
-            let told = check_credential(&script, &connection(parameters), "u", &credential);
-            assert_eq!(told, Ok(expected), "{required} {parameters}");
+            let verdict = check_credential(&script, &connection(parameters), "u", &credential);
+            assert_eq!(verdict, Ok(expected), "{required} {parameters}");
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     user: &CreatedUser,
-    given: &[String],
+    operator_statements: &[String],
 ) -> Result<(), Refusal> {
     let located = accounts::locate(host, connection, &user.accounts)
         .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
@@ -38,7 +38,7 @@ pub(crate) fn delete(
     }
     let values =
         PlaceholderValues { username: &username, password: None, subject: None, expiration: None };
-    let removed = match statements::prepare(SqlDialect::Mysql, given, &values) {
+    let removed = match statements::prepare(SqlDialect::Mysql, operator_statements, &values) {
         Ok(prepared) if prepared.is_empty() => leaving.drop_all(),
         Ok(prepared) => leaving.run_given(prepared),
         Err(fault) => Err(leaving.lock_out_for(fault.into())),

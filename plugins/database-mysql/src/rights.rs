@@ -45,9 +45,9 @@ pub(crate) fn lacking(
 fn is_without(grants: &[String], rights: &[&str]) -> bool {
     let gives = |grant: &String| {
         let grant = grant.to_ascii_uppercase();
-        let Some((given, rest)) = grant.split_once(" ON ") else { return true };
+        let Some((privileges, rest)) = grant.split_once(" ON ") else { return true };
         let is_global = rest.starts_with("*.* ");
-        let listed = given.trim_start_matches("GRANT ").split(", ");
+        let listed = privileges.trim_start_matches("GRANT ").split(", ");
         is_global && listed.into_iter().any(|one| one == "ALL PRIVILEGES" || rights.contains(&one))
     };
     !grants.is_empty() && !grants.iter().any(gives)

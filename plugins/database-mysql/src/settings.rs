@@ -60,13 +60,13 @@ impl ParsedConnection {
             return Err(Code::AuthType.about("auth_type"));
         }
         let self_managed = flag(settings, "self_managed")?;
-        let mut given = credentials(settings)?;
+        let mut login = credentials(settings)?;
         if self_managed {
             // Placeholders of such a connection stand for the user of each call.
-            given.username.get_or_insert_default();
-            given.password.get_or_insert_default();
+            login.username.get_or_insert_default();
+            login.password.get_or_insert_default();
         }
-        let target = target::read(settings, parameters, &given.as_credentials(), pool(settings)?)?;
+        let target = target::read(settings, parameters, &login.as_credentials(), pool(settings)?)?;
         if target.username.is_empty() && !self_managed {
             return Err(Fault::CredentialMissing.about("username"));
         }
@@ -90,11 +90,11 @@ pub(crate) fn configure(settings: &ConnectionSettings) -> Result<ConfiguredConne
     let parameters = parameters(settings)?;
     let connection = ParsedConnection::from_parts(settings, &parameters)?;
     let may_repeat = connection.may_repeat_names()?;
-    let mut kept = without_nulls(settings);
-    kept.remove(PLUGIN_NAME);
+    let mut stored_settings = without_nulls(settings);
+    stored_settings.remove(PLUGIN_NAME);
     let more = [(may_repeat, "username-template-repeats")];
     Ok(ConfiguredConnection {
-        settings: kept,
+        settings: stored_settings,
         targets: addresses(&connection.target),
         warnings: warnings(settings, &parameters, &connection.target, &more),
     })

@@ -58,11 +58,11 @@ const LOGIN_CAUSES: &[(&str, PasswordVerdict, Code)] = &[
 /// Returns what the server's answer to a login says; `None` for another failure.
 pub(crate) fn login_cause(failure: &SqlFailure) -> Option<(PasswordVerdict, Code)> {
     let number = failure.sqlstate.as_deref()?;
-    let row = LOGIN_CAUSES.iter().find(|(known, _, _)| *known == number);
-    let known = row.map(|(_, verdict, code)| (*verdict, *code));
+    let row = LOGIN_CAUSES.iter().find(|(code, _, _)| *code == number);
+    let cause = row.map(|(_, verdict, code)| (*verdict, *code));
     match failure.code.as_str() {
-        "refused" => known.or(Some((PasswordVerdict::Unknown, Code::Refused))),
-        "unreachable" => known.filter(|(_, code)| *code == Code::SessionsExhausted),
+        "refused" => cause.or(Some((PasswordVerdict::Unknown, Code::Refused))),
+        "unreachable" => cause.filter(|(_, code)| *code == Code::SessionsExhausted),
         _ => None,
     }
 }

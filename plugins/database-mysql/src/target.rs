@@ -73,14 +73,14 @@ pub(crate) fn read(
         let value = parameters.last(keyword).map(|written| written.fill(credentials)).transpose();
         value.map(|value| value.filter(|value| !value.is_empty()))
     };
-    let given = |value: Option<&str>| value.map(str::to_owned).unwrap_or_default();
+    let owned = |value: Option<&str>| value.map(str::to_owned).unwrap_or_default();
     Ok(DatabaseTarget {
         driver: "mysql".to_owned(),
         endpoints: endpoints(&parameters.hosts, DEFAULT_PORT)?,
         writable: false,
         database: filled("dbname")?.unwrap_or_default(),
-        username: filled("user")?.unwrap_or_else(|| given(credentials.username)),
-        password: filled("password")?.unwrap_or_else(|| given(credentials.password)),
+        username: filled("user")?.unwrap_or_else(|| owned(credentials.username)),
+        password: filled("password")?.unwrap_or_else(|| owned(credentials.password)),
         tls: tls::read(settings, parameters)?,
         pool: PoolLimits {
             connect_timeout: timeout(parameters)?.unwrap_or(pool.connect_timeout),
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn every_parameter_of_the_client_has_one_treatment() {
-        let known: BTreeSet<&str> = [CLIENT, OTHERS].concat().into_iter().collect();
+        let parameters: BTreeSet<&str> = [CLIENT, OTHERS].concat().into_iter().collect();
         let ours = [KNOWN.honoured, KNOWN.indifferent, KNOWN.unsupported].concat();
-        assert_eq!(ours.iter().copied().collect::<BTreeSet<_>>(), known);
-        assert_eq!(ours.len(), known.len(), "no parameter has two treatments");
+        assert_eq!(ours.iter().copied().collect::<BTreeSet<_>>(), parameters);
+        assert_eq!(ours.len(), parameters.len(), "no parameter has two treatments");
     }
 }

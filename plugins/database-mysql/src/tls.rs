@@ -18,8 +18,9 @@ pub(crate) fn read(
     }
     let server_name = text(settings, "tls_server_name")?.filter(|name| !name.is_empty());
     let checked = ["tls_ca", "tls_certificate_key", "tls_server_name"];
-    let given = [root_certificates.is_some(), client.is_some(), server_name.is_some()];
-    let named = checked.iter().zip(given).find(|(_, given)| *given).map(|(name, _)| *name);
+    let are_given = [root_certificates.is_some(), client.is_some(), server_name.is_some()];
+    let named =
+        checked.iter().zip(are_given).find(|(_, is_given)| *is_given).map(|(name, _)| *name);
     let skip = flag(settings, "tls_skip_verify")?;
     let mode = match (parameters.plain("tls")?.as_deref(), named) {
         (None | Some("true"), Some(_)) if skip => "require",

@@ -78,18 +78,20 @@ pub(crate) fn create(
         }
         let refusal =
             about_user(Code::UserNotCreated, username).with("placeholder", "'{{name}}'@'%'");
-        let made = UndoneCreation { text: &named, is_evident: false };
-        let places = undo_places(host, connection, username, (&made, &before));
+        let failed_creation = UndoneCreation { text: &named, is_evident: false };
+        let places = undo_places(host, connection, username, (&failed_creation, &before));
         let undone = undo(host, connection, username, rollback, places).is_ok();
         return Err(if undone { refusal.with_nothing_made() } else { refusal });
     };
-    let made = made_before(&failed, &texts, username);
-    let is_taken =
-        made.places.is_empty() && !made.runs_code && is_name_taken(&failed) && named.is_evident;
+    let remains = made_before(&failed, &texts, username);
+    let is_taken = remains.places.is_empty()
+        && !remains.runs_code
+        && is_name_taken(&failed)
+        && named.is_evident;
     let failure = failed.failure;
     let undone = || {
-        let made = UndoneCreation { text: &made, is_evident: named.is_evident };
-        let places = undo_places(host, connection, username, (&made, &before));
+        let failed_creation = UndoneCreation { text: &remains, is_evident: named.is_evident };
+        let places = undo_places(host, connection, username, (&failed_creation, &before));
         undo(host, connection, username, rollback, places).is_ok()
     };
     let is_sure =
@@ -121,7 +123,7 @@ fn made_places(
 /// Adds the accounts that are in neither list.
 fn add_new(places: &mut Vec<AccountPlace>, seen: Vec<AccountPlace>, before: &[AccountPlace]) {
     for place in seen {
-        if !before.iter().chain(places.iter()).any(|known| known.is(&place)) {
+        if !before.iter().chain(places.iter()).any(|other| other.is(&place)) {
             places.push(place);
         }
     }
@@ -205,13 +207,14 @@ pub(crate) fn change_credential(
     username: &str,
     credential: &Credential,
     current: Option<&Credential>,
-    given: &[String],
+    operator_statements: &[String],
 ) -> Result<(), Refusal> {
     let secret = StatementCredential::of(credential)?;
     let target = choose_login(&connection.target, connection.self_managed, username, current)?;
     let refused = |failure| sql_failure::refusal(failure, &target);
-    if !given.is_empty() {
-        let prepared = statements::prepare(SqlDialect::Mysql, given, &secret.values(username))?;
+    if !operator_statements.is_empty() {
+        let prepared =
+            statements::prepare(SqlDialect::Mysql, operator_statements, &secret.values(username))?;
         return run(host, &target, prepared).map_err(refused);
     }
     let of_itself = target.username == username;
@@ -256,9 +259,9 @@ pub(crate) fn set_expiration(
     connection: &ParsedConnection,
     user: &CreatedUser,
     expires: StoreTime,
-    given: &[String],
+    operator_statements: &[String],
 ) -> Result<(), Refusal> {
-    if given.is_empty() {
+    if operator_statements.is_empty() {
         return Ok(());
     }
     let refused = |failure| sql_failure::refusal(failure, &connection.target);
@@ -266,7 +269,7 @@ pub(crate) fn set_expiration(
     let username = located.present_name(&user.username);
     let values =
         PlaceholderValues { username, password: None, subject: None, expiration: Some(expires) };
-    let prepared = statements::prepare(SqlDialect::Mysql, given, &values)?;
+    let prepared = statements::prepare(SqlDialect::Mysql, operator_statements, &values)?;
     run(host, &connection.target, prepared).map_err(refused)
 }
 

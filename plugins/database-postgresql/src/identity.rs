@@ -122,8 +122,11 @@ pub(crate) fn named(
     names: &[String],
 ) -> Result<Vec<Account>, SqlFailure> {
     let found = roles(host, connection, NAMED, &[&names.join(SEPARATOR)])?;
-    let known = |name: &String| found.iter().find(|account| account.name == *name).cloned();
-    Ok(names.iter().map(|name| known(name).unwrap_or_else(|| Account::named(name))).collect())
+    let account_named = |name: &String| found.iter().find(|account| account.name == *name).cloned();
+    Ok(names
+        .iter()
+        .map(|name| account_named(name).unwrap_or_else(|| Account::named(name)))
+        .collect())
 }
 
 /// Returns the roles that a creation made, by what the catalog shows. `before` has the OIDs of the

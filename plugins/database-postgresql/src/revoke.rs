@@ -43,7 +43,7 @@ pub(crate) fn delete(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     user: &CreatedUser,
-    given: &[String],
+    operator_statements: &[String],
 ) -> Result<(), Refusal> {
     if user.username == connection.target.username {
         return Err(Denial::ConnectionUser.refusal());
@@ -60,17 +60,17 @@ pub(crate) fn delete(
     roles.rotate_left(main);
     let username = roles.first().map_or(user.username.as_str(), |role| &role.name);
     let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
-    match statements::prepare(SqlDialect::Postgres, given, &values) {
+    match statements::prepare(SqlDialect::Postgres, operator_statements, &values) {
         Err(fault) => {
             shut_all_out(&roles)?;
             Err(fault.into())
         }
-        Ok(given) if given.is_empty() => {
+        Ok(statements) if statements.is_empty() => {
             // One role that stays must not keep the others.
             let removed: Vec<_> = roles.iter().map(RoleRemoval::remove_alone).collect();
             removed.into_iter().collect()
         }
-        Ok(given) => run_given(&roles, given),
+        Ok(statements) => run_given(&roles, statements),
     }
 }
 
@@ -84,12 +84,12 @@ fn shut_all_out(roles: &[RoleRemoval<'_>]) -> Result<(), Refusal> {
 /// Locks the roles out, runs the operator's statements, and checks that each role is gone or still
 /// locked out. The statements may clean up more than the roles, and therefore run if the roles are
 /// gone already; but not if the first role's name belongs to somebody else.
-fn run_given(roles: &[RoleRemoval<'_>], given: Vec<FilledStatement>) -> Result<(), Refusal> {
+fn run_given(roles: &[RoleRemoval<'_>], statements: Vec<FilledStatement>) -> Result<(), Refusal> {
     shut_all_out(roles)?;
     let gone = roles.iter().filter(|role| role.found.is_none());
     gone.clone().try_for_each(RoleRemoval::prove_gone)?;
     if let Some(main) = roles.first().filter(|main| !main.is_name_taken) {
-        match users::run(main.host, &main.connection.target, given) {
+        match users::run(main.host, &main.connection.target, statements) {
             // An earlier attempt or another session has removed the user. The other roles are
             // locked out, which the checks below prove.
             Err(failure)

@@ -18,9 +18,9 @@ pub(crate) fn lacking(
         Err(failure) if failure.code == "statement-failed" => return Ok(Vec::new()),
         rows => rows?,
     };
-    let told = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+    let answer = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
     let mut lacking = Vec::new();
-    if told.as_deref() == Some("false") {
+    if answer.as_deref() == Some("false") {
         lacking.push("lacks-createrole".to_owned());
     }
     if identity::lacks_right(host, connection)? {
@@ -36,19 +36,19 @@ mod tests {
 
     #[test]
     fn missing_createrole_right_is_reported_if_server_answers() {
-        let told = |script: &SqlScript| {
+        let report = |script: &SqlScript| {
             let settings = SqlScript::settings("postgresql://root:pw@db:5432/orders");
             lacking(script, &ParsedConnection::read(&settings).unwrap())
         };
         let answered = |text| SqlScript::default().answers("rolcreaterole", &[text]);
-        assert_eq!(told(&answered("true")), Ok(Vec::new()));
-        assert_eq!(told(&answered("false")), Ok(vec!["lacks-createrole".to_owned()]));
+        assert_eq!(report(&answered("true")), Ok(Vec::new()));
+        assert_eq!(report(&answered("false")), Ok(vec!["lacks-createrole".to_owned()]));
         let other = SqlScript::default().fails("rolcreaterole", SqlScript::state("42703"));
-        assert_eq!(told(&other), Ok(Vec::new()));
+        assert_eq!(report(&other), Ok(Vec::new()));
         let unseen = answered("true").fails("pg_control_system", SqlScript::state("42501"));
-        assert_eq!(told(&unseen), Ok(vec!["lacks-identity".to_owned()]));
+        assert_eq!(report(&unseen), Ok(vec!["lacks-identity".to_owned()]));
         let outage = SqlScript::failure("unreachable", None);
         let down = SqlScript::default().fails("rolcreaterole", outage.clone());
-        assert_eq!(told(&down), Err(outage));
+        assert_eq!(report(&down), Err(outage));
     }
 }

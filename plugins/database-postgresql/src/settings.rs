@@ -55,13 +55,13 @@ impl ParsedConnection {
             return Err(Code::AuthType.about("auth_type"));
         }
         let self_managed = flag(settings, "self_managed")?;
-        let mut given = credentials(settings)?;
+        let mut login = credentials(settings)?;
         if self_managed {
             // Placeholders of such a connection stand for the user of each call.
-            given.username.get_or_insert_default();
-            given.password.get_or_insert_default();
+            login.username.get_or_insert_default();
+            login.password.get_or_insert_default();
         }
-        let target = target::read(settings, parameters, &given.as_credentials(), pool(settings)?)?;
+        let target = target::read(settings, parameters, &login.as_credentials(), pool(settings)?)?;
         if target.username.is_empty() && !self_managed {
             return Err(Fault::CredentialMissing.about("username"));
         }

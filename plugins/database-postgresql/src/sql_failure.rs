@@ -37,7 +37,7 @@ const LOGIN_CAUSES: &[(&str, PasswordVerdict, Code)] = &[
 /// Returns what the server's answer to a login says; `None` for another failure.
 pub(crate) fn login_cause(failure: &SqlFailure) -> Option<(PasswordVerdict, Code)> {
     let state = failure.sqlstate.as_deref()?;
-    let row = LOGIN_CAUSES.iter().find(|(known, _, _)| *known == state);
+    let row = LOGIN_CAUSES.iter().find(|(code, _, _)| *code == state);
     match failure.code.as_str() {
         "refused" => row
             .map(|(_, verdict, code)| (*verdict, *code))

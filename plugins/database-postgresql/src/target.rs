@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn every_parameter_of_the_clients_has_one_treatment() {
         let clients = CLIENTS.lines().map(|line| line.split('\t').next().unwrap());
-        let known = clients.chain(OTHERS).collect::<BTreeSet<_>>();
+        let parameters = clients.chain(OTHERS).collect::<BTreeSet<_>>();
         let ours = [KNOWN.honoured, KNOWN.indifferent, KNOWN.unsupported].concat();
-        assert_eq!(ours.iter().copied().collect::<BTreeSet<_>>(), known);
-        assert_eq!(ours.len(), known.len(), "no parameter has two treatments");
+        assert_eq!(ours.iter().copied().collect::<BTreeSet<_>>(), parameters);
+        assert_eq!(ours.len(), parameters.len(), "no parameter has two treatments");
     }
 }

@@ -81,9 +81,9 @@ mod tests {
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
 
-    fn tls(url: &str, given: &[(&str, &str)]) -> Result<DatabaseTls, String> {
+    fn tls(url: &str, options: &[(&str, &str)]) -> Result<DatabaseTls, String> {
         let settings: ConnectionSettings =
-            given.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+            options.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
         let parameters = crate::connection_url::read(url).map_err(|refusal| refusal.code)?;
         read(&settings, &parameters).map_err(|refusal| refusal.code)
     }
@@ -101,7 +101,7 @@ mod tests {
             ("sslmode=Require", Err("sslmode"), Err("sslmode")),
         ] {
             let url = format!("postgres://u@db/x?{written}");
-            let mode = |given: &[(&str, &str)]| tls(&url, given).map(|tls| tls.mode);
+            let mode = |options: &[(&str, &str)]| tls(&url, options).map(|tls| tls.mode);
             assert_eq!(mode(&[]).as_deref().map_err(String::as_str), alone, "{written}");
             assert_eq!(
                 mode(&[("tls_ca", PEM)]).as_deref().map_err(String::as_str),

@@ -83,7 +83,7 @@ pub(crate) fn create(
     if let Some(before) = before {
         let appeared = identity::appeared(host, connection, &user.username, &before);
         for account in appeared.map_err(refused)? {
-            if !accounts.iter().any(|known| known.name == account.name) {
+            if !accounts.iter().any(|other| other.name == account.name) {
                 accounts.push(account);
             }
         }
@@ -121,16 +121,16 @@ impl CreationPlan {
         let secret = StatementCredential::of(host, connection, &user.credential)?;
         let values =
             PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
-        let given = statements::prepare(SqlDialect::Postgres, creation, &values)?;
-        if given.is_empty() {
+        let statements = statements::prepare(SqlDialect::Postgres, creation, &values)?;
+        if statements.is_empty() {
             return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
         }
-        let named = named::created(&given);
+        let named = named::created(&statements);
         let mut plan = Self { statements: Vec::new(), roles: Vec::new(), named };
-        if !begins_with_creation(&given, &user.username) {
+        if !begins_with_creation(&statements, &user.username) {
             plan.check(StatementRole::IsNew, IS_NEW, &values)?;
         }
-        for FilledStatement { statement, index } in given {
+        for FilledStatement { statement, index } in statements {
             plan.push(StatementRole::Given(index), statement);
         }
         plan.check(StatementRole::IsCreated, IS_CREATED, &values)?;
@@ -197,8 +197,8 @@ impl CreationPlan {
 
 /// Tells if the first statement creates the user itself. The server then refuses a user that exists
 /// already, and a check would be one more round trip.
-fn begins_with_creation(given: &[FilledStatement], username: &str) -> bool {
-    let Some(first) = given.first() else { return false };
+fn begins_with_creation(statements: &[FilledStatement], username: &str) -> bool {
+    let Some(first) = statements.first() else { return false };
     let mut words = first.statement.text.split_ascii_whitespace();
     let is_next = |word: Option<&str>, of: &[&str]| {
         word.is_some_and(|word| of.iter().any(|one| word.eq_ignore_ascii_case(one)))
@@ -215,14 +215,14 @@ pub(crate) fn change_credential(
     username: &str,
     credential: &Credential,
     current: Option<&Credential>,
-    given: &[String],
+    operator_statements: &[String],
 ) -> Result<(), Refusal> {
     let secret = StatementCredential::of(host, connection, credential)?;
     let target = choose_login(&connection.target, connection.self_managed, username, current)?;
-    if given.is_empty() && matches!(secret, StatementCredential::Subject(_)) {
+    if operator_statements.is_empty() && matches!(secret, StatementCredential::Subject(_)) {
         return Err(Denial::Unsupported.refusal());
     }
-    given_or_own(host, &target, given, CHANGE_PASSWORD, &secret.values(username))
+    given_or_own(host, &target, operator_statements, CHANGE_PASSWORD, &secret.values(username))
 }
 
 /// Changes the time after which `user` can no longer log in with a password.
@@ -231,7 +231,7 @@ pub(crate) fn set_expiration(
     connection: &ParsedConnection,
     user: &CreatedUser,
     expires: StoreTime,
-    given: &[String],
+    operator_statements: &[String],
 ) -> Result<(), Refusal> {
     let recorded = user.accounts.iter().find(|account| account.name == user.username);
     let username = match recorded.filter(|account| !account.identity.is_empty()) {
@@ -247,7 +247,7 @@ pub(crate) fn set_expiration(
         subject: None,
         expiration: Some(expires),
     };
-    given_or_own(host, &connection.target, given, SET_EXPIRATION, &values)
+    given_or_own(host, &connection.target, operator_statements, SET_EXPIRATION, &values)
 }
 
 /// Runs statements in a single transaction. A failure's index refers to the operator's list.
@@ -271,12 +271,12 @@ pub(crate) fn run(
 fn given_or_own(
     host: &dyn SqlHost,
     target: &DatabaseTarget,
-    given: &[String],
+    operator_statements: &[String],
     own: &str,
     values: &PlaceholderValues<'_>,
 ) -> Result<(), Refusal> {
-    if !given.is_empty() {
-        let prepared = statements::prepare(SqlDialect::Postgres, given, values)?;
+    if !operator_statements.is_empty() {
+        let prepared = statements::prepare(SqlDialect::Postgres, operator_statements, values)?;
         return run(host, target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, target));
     }

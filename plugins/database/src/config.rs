@@ -82,23 +82,28 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     destination::check(call, &before, &connection, &plugin)?;
     let lost_window = connection.rotation.lost_window(&before.rotation);
     statements::check_root(host, name, &connection)?;
-    let kept = kept_password::check_replacement(host, call, name, (&before, &connection))?;
+    let replacement = kept_password::check_replacement(host, call, name, (&before, &connection))?;
     let lacking = if connection.is_verified() {
         host.databases().verify(&connection.for_host(name)).map_err(|why| about(name, why))?
     } else {
         Vec::new()
     };
     connection.store(host, name)?;
-    if !matches!(kept, KeptPassword::ForLaterWrites(_)) {
+    if !matches!(replacement, KeptPassword::ForLaterWrites(_)) {
         root_rotation::try_kept(host, name, &connection)?;
     }
 
     let before = before.targets.unwrap_or_default();
     let stranded = target::warning(host, name, &before, &configured.targets)?;
     let codes = configured.warnings.iter().chain(&lacking);
-    let told = codes.map(|code| sentence(&plugin, code, name));
-    let mut warnings: Vec<String> =
-        kept.warning().into_iter().chain(stranded).chain(told).chain(lost_window).collect();
+    let sentences = codes.map(|code| sentence(&plugin, code, name));
+    let mut warnings: Vec<String> = replacement
+        .warning()
+        .into_iter()
+        .chain(stranded)
+        .chain(sentences)
+        .chain(lost_window)
+        .collect();
     warnings.extend(unknown_settings(&plugin, &settings));
     if connection.allowed_roles.is_empty() {
         let name = quoted(name);

@@ -219,8 +219,8 @@ impl Connection {
     /// Lets the host choose the version again, by the stored choice. Returns a warning if no
     /// version can be chosen; the connection then keeps its version.
     pub(crate) fn choose_again(&self, host: &dyn Host, name: &str) -> Option<String> {
-        let kept = self.clone().choose_version(host, name, false).err();
-        kept.map(|why| format!("{}; the version stays", why.message))
+        let failure = self.clone().choose_version(host, name, false).err();
+        failure.map(|why| format!("{}; the version stays", why.message))
     }
 
     /// Returns the servers that hold the users of the connection.

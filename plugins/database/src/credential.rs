@@ -94,19 +94,19 @@ impl<'a> CredentialRecipe<'a> {
         credential_type: &str,
         options: &'a CredentialOptions,
     ) -> Result<Self, Failure> {
-        let given = |name: &str| options.get(name).map_or("", String::as_str);
+        let option = |name: &str| options.get(name).map_or("", String::as_str);
         match credential_type {
             PASSWORD => {
                 refuse_others(credential_type, options, &["password_policy"])?;
-                Ok(Self::Password { policy: given("password_policy") })
+                Ok(Self::Password { policy: option("password_policy") })
             }
             RSA_PRIVATE_KEY => {
                 refuse_others(credential_type, options, &["format", "key_bits"])?;
-                let format = given("format");
+                let format = option("format");
                 if !format.is_empty() && !format.eq_ignore_ascii_case(PKCS8) {
                     return Err(invalid_option("format", format, PKCS8));
                 }
-                Ok(Self::RsaPrivateKey { bits: rsa_bits(given("key_bits"))? })
+                Ok(Self::RsaPrivateKey { bits: rsa_bits(option("key_bits"))? })
             }
             CLIENT_CERTIFICATE => {
                 refuse_others(credential_type, options, client_certificate::OPTIONS)?;
@@ -161,8 +161,11 @@ impl<'a> CredentialRecipe<'a> {
         if let Self::ClientCertificate(recipe) = self {
             return recipe.issue(host, new);
         }
-        let held = self.make(host, new.names.role_name, place)?;
-        Ok(GeneratedCredential { credential: held.credential(), shown: held.show() })
+        let stored_credential = self.make(host, new.names.role_name, place)?;
+        Ok(GeneratedCredential {
+            credential: stored_credential.credential(),
+            shown: stored_credential.show(),
+        })
     }
 
     /// Generates a credential that the store may keep, for the account of the role `role`. The
@@ -183,8 +186,8 @@ impl<'a> CredentialRecipe<'a> {
                 Ok(StoredCredential::Password(place.draw(host, role, policy)?))
             }
             Self::RsaPrivateKey { bits } => {
-                let made = host.crypto().generate_key("rsa", *bits, PKCS8)?;
-                let (private_key, public_key) = (made.private_key, made.public_key.pem);
+                let key_pair = host.crypto().generate_key("rsa", *bits, PKCS8)?;
+                let (private_key, public_key) = (key_pair.private_key, key_pair.public_key.pem);
                 Ok(StoredCredential::RsaPrivateKey { private_key, public_key })
             }
             Self::ClientCertificate(_) => Err(not_kept()),
@@ -291,12 +294,16 @@ fn not_kept() -> Failure {
     ))
 }
 
-fn refuse_others(kind: &str, options: &CredentialOptions, known: &[&str]) -> Result<(), Failure> {
-    match options.keys().find(|option| !known.contains(&option.as_str())) {
+fn refuse_others(
+    kind: &str,
+    options: &CredentialOptions,
+    known_options: &[&str],
+) -> Result<(), Failure> {
+    match options.keys().find(|option| !known_options.contains(&option.as_str())) {
         Some(option) => Err(Failure::invalid(format!(
             "credential_config validation failed: {} is not an option of {kind}; use {}",
             quoted(option),
-            known.join(", ")
+            known_options.join(", ")
         ))),
         None => Ok(()),
     }

@@ -47,20 +47,20 @@ pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 
     let (credential, expires) = (issued.credential, lifetime.expires);
     let user = NewUser { username: username.clone(), credential, expires };
-    let mut held = LeaseData::new(&role, name, planned, targets);
-    let reserved = Reservation::new(&username, &role.db_name, &held)?;
+    let mut lease_data = LeaseData::new(&role, name, planned, targets);
+    let reserved = Reservation::new(&username, &role.db_name, &lease_data)?;
     let mut accounts = Vec::new();
-    let made = reserved.make(host, || {
+    let proof = reserved.make(host, || {
         let rollback = &role.rollback_statements;
         let created = host.databases().create_accounts(&called, &user, creation, rollback);
         accounts = created.map_err(|why| why.map(|why| about(&role.db_name, why)))?;
         Ok(())
     });
-    let made = counted(host, &CREATIONS, made)?;
-    let made = if held.learns(accounts) { made.settle(host, &held)? } else { made };
+    let proof = counted(host, &CREATIONS, proof)?;
+    let proof = if lease_data.learns(accounts) { proof.settle(host, &lease_data)? } else { proof };
     let mut shown = issued.shown;
     shown.insert("username".to_owned(), json!(username));
-    Ok(made.secret(&shown, lifetime.ttl, role.max_ttl)?.warn(lifetime.warnings))
+    Ok(proof.secret(&shown, lifetime.ttl, role.max_ttl)?.warn(lifetime.warnings))
 }
 
 /// Returns the role and the connection, if the role may use the connection.
@@ -303,9 +303,9 @@ mod tests {
     fn lease_contains_revocation_data_without_password() {
         let bed = ready();
         let reply = bed.read("creds/reader").unwrap();
-        let kept = bed.lease(&reply.lease.unwrap()).unwrap().internal;
+        let internal = bed.lease(&reply.lease.unwrap()).unwrap().internal;
         assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&kept).unwrap(),
+            serde_json::from_str::<serde_json::Value>(&internal).unwrap(),
             json!({
                 "username": "v-token-reader-1", "role": "reader", "db_name": "orders",
                 "revocation_statements": ["DROP {{name}}"], "targets": ["test://db:5432"],

@@ -70,7 +70,7 @@ pub(crate) fn account_with(
     (username, password): (&str, &str),
 ) {
     let host: &dyn Host = &bed.host;
-    let known = DatabaseConnection {
+    let database_connection = DatabaseConnection {
         plugin: "test".to_owned(),
         version: String::new(),
         name: connection.to_owned(),
@@ -82,7 +82,7 @@ pub(crate) fn account_with(
         credential: Credential::Password(password.to_owned()),
         expires: 0,
     };
-    host.databases().create_accounts(&known, &user, &[], &[]).unwrap();
+    host.databases().create_accounts(&database_connection, &user, &[], &[]).unwrap();
     bed.host.steps();
 }
 

@@ -109,6 +109,6 @@ pub(crate) fn logs_in(
 ) -> Result<Option<bool>, Failure> {
     let credential = Credential::Password(password.to_owned());
     let (called, user) = (connection.for_host(name), connection.setting("username"));
-    let told = host.databases().check_credential(&called, user, &credential);
-    told.map_err(|why| about(name, why))
+    let answer = host.databases().check_credential(&called, user, &credential);
+    answer.map_err(|why| about(name, why))
 }

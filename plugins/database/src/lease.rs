@@ -98,43 +98,49 @@ pub(crate) fn renew(
     lease: &Lease,
     increment: u64,
 ) -> Result<Renewal, Failure> {
-    let held: LeaseData = lease.internal()?;
+    let lease_data: LeaseData = lease.internal()?;
     let gone = || {
-        let (user, role) = (quoted(&held.username), quoted(&held.role));
+        let (user, role) = (quoted(&lease_data.username), quoted(&lease_data.role));
         Failure::new(
             FailureKind::NotFound,
             format!("user {user} cannot be renewed, because role {role} is gone"),
         )
     };
-    let role = Role::find(host, &held.role)?.ok_or_else(gone)?;
-    let connection = held.connection(host)?;
+    let role = Role::find(host, &lease_data.role)?.ok_or_else(gone)?;
+    let connection = lease_data.connection(host)?;
     let lifetime =
         LeaseLifetime::of_renewal(&role, mount, increment, lease.issued, host.clock().now())?;
-    let statements = if role.db_name == held.db_name { role.renew_statements } else { Vec::new() };
-    let called = connection.for_host(&held.db_name);
+    let statements =
+        if role.db_name == lease_data.db_name { role.renew_statements } else { Vec::new() };
+    let called = connection.for_host(&lease_data.db_name);
     // For the same reason as in `revoke`.
     host.storage().checkpoint()?;
-    let prolonged =
-        host.databases().prolong_accounts(&called, &held.user(), lifetime.expires, &statements);
-    counted(host, &RENEWALS, prolonged).map_err(|why| about(&held.db_name, why))?;
+    let prolonged = host.databases().prolong_accounts(
+        &called,
+        &lease_data.user(),
+        lifetime.expires,
+        &statements,
+    );
+    counted(host, &RENEWALS, prolonged).map_err(|why| about(&lease_data.db_name, why))?;
     Ok(Renewal { ttl: lifetime.ttl, max_ttl: role.max_ttl })
 }
 
 /// Removes a user. Safe to repeat: for the plugin, the removal of an absent user is a success.
 pub(crate) fn revoke(host: &dyn Host, lease: &Lease) -> Result<(), Failure> {
-    let held: LeaseData = lease.internal()?;
-    let connection = held.connection(host).map_err(wait_for_absent)?;
-    let current = Role::find(host, &held.role)?.filter(|role| role.db_name == held.db_name);
+    let lease_data: LeaseData = lease.internal()?;
+    let connection = lease_data.connection(host).map_err(wait_for_absent)?;
+    let current =
+        Role::find(host, &lease_data.role)?.filter(|role| role.db_name == lease_data.db_name);
     let of_role = current.map(|role| role.revocation_statements);
-    let statements = of_role.as_ref().unwrap_or(&held.revocation_statements);
-    let called = connection.for_host(&held.db_name);
+    let statements = of_role.as_ref().unwrap_or(&lease_data.revocation_statements);
+    let called = connection.for_host(&lease_data.db_name);
     // Ends the optimistic check of the values read so far, which do not matter after the removal.
     // Otherwise, a connection whose password rotates continuously would conflict at each attempt.
     host.storage().checkpoint()?;
-    let removed = host.databases().remove_accounts(&called, &held.user(), statements);
+    let removed = host.databases().remove_accounts(&called, &lease_data.user(), statements);
     counted(host, &REVOCATIONS, removed).map_err(|why| {
-        let why = about(&held.db_name, wait_for_absent(why));
-        if statements.is_empty() { why } else { held.with_way_out(why) }
+        let why = about(&lease_data.db_name, wait_for_absent(why));
+        if statements.is_empty() { why } else { lease_data.with_way_out(why) }
     })
 }
 

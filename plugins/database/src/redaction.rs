@@ -41,14 +41,16 @@ const SECRET_WORDS: &[&str] =
 /// whose name sounds secret.
 pub(crate) fn without_secrets(
     settings: &Map<String, Value>,
-    known: &[Field],
+    known_fields: &[Field],
     always: &[&str],
 ) -> Map<String, Value> {
     let is_secret = |name: &str| {
         let named =
             |field: &&Field| field.name == name || field.aliases.iter().any(|alias| alias == name);
-        let marked =
-            known.iter().find(named).map_or_else(|| names_a_secret(name), |field| field.secret);
+        let marked = known_fields
+            .iter()
+            .find(named)
+            .map_or_else(|| names_a_secret(name), |field| field.secret);
         marked || always.contains(&name)
     };
     let open = settings.iter().filter(|(name, _)| !is_secret(name));
@@ -280,13 +282,13 @@ mod tests {
 
     #[test]
     fn open_plugin_setting_is_shown_under_any_name() {
-        let mut known = plugin().settings;
-        known[0].name = "password_authentication".to_owned();
+        let mut known_fields = plugin().settings;
+        known_fields[0].name = "password_authentication".to_owned();
         let settings = serde_json::Map::from_iter([(
             "password_authentication".to_owned(),
             json!("scram-sha-256"),
         )]);
-        assert_eq!(without_secrets(&settings, &known, &[]), settings);
+        assert_eq!(without_secrets(&settings, &known_fields, &[]), settings);
     }
 
     #[test]

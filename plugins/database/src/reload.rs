@@ -115,8 +115,8 @@ mod tests {
             let reply = ready().write(&format!("reload/{plugin}"), &json!({})).unwrap();
             assert_eq!(Value::Object(reply.data), nothing);
             let [warning] = reply.warnings.as_slice() else { panic!("{:?}", reply.warnings) };
-            let told = format!("no connections were found with plugin_name \"{plugin}\"");
-            assert!(warning.starts_with(&told) && warning.contains(why), "{warning}");
+            let expected = format!("no connections were found with plugin_name \"{plugin}\"");
+            assert!(warning.starts_with(&expected) && warning.contains(why), "{warning}");
         }
         let reply = ready().write("reload/test-database-plugin", &json!({})).unwrap();
         assert_eq!(reply.warnings, Vec::<String>::new());

@@ -16,7 +16,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // The login may use a connection that has changed: the host replaces a password that a rotation
     // changed meanwhile. The choice of the version is stored only after a successful login.
     host.storage().checkpoint()?;
-    let mut kept = connection.choose_again(host, name);
+    let mut warning = connection.choose_again(host, name);
     host.databases().close(name);
     if connection.is_verified() {
         // The write of the connection already reported any rights that the user lacks.
@@ -26,9 +26,9 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     // the version that a write of the connection chose meanwhile.
     let now = Connection::named(host, name, &call.mount.path)?;
     if now.chooses_otherwise(&connection) {
-        kept = now.choose_again(host, name);
+        warning = now.choose_again(host, name);
     }
-    Ok(Answer::nothing().warn(kept))
+    Ok(Answer::nothing().warn(warning))
 }
 
 #[cfg(test)]

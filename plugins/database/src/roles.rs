@@ -124,11 +124,11 @@ impl Role {
         let called = connection.for_host(&self.db_name);
         let planned = host.databases().plan_accounts(&called, "", name, &self.creation_statements);
         let planned = planned.map_err(|why| about(&self.db_name, why))?;
-        let given = self.revocation_statements.join("\n").replace("{{username}}", "{{name}}");
+        let statements = self.revocation_statements.join("\n").replace("{{username}}", "{{name}}");
         let others = planned.accounts.into_iter().map(|account| account.name);
         let others = others.filter(|other| *other != planned.username);
         let names = others.map(|other| other.replace(&planned.username, "{{name}}"));
-        let unnamed: Vec<String> = names.filter(|name| !given.contains(name)).collect();
+        let unnamed: Vec<String> = names.filter(|name| !statements.contains(name)).collect();
         Ok((!unnamed.is_empty()).then(|| {
             format!(
                 "creation_statements also make {}, and revocation_statements do not name these \
@@ -219,10 +219,10 @@ pub(crate) fn delete(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 /// Returns a warning if the role's `max_ttl` exceeds the mount's maximum. The role keeps the given
 /// value, because the mount may be tuned later; each lease is capped (decision C6).
 fn longer_than(role: &Role, mount: &Mount) -> Option<String> {
-    let (asked, most) = (show(role.max_ttl), show(mount.max_ttl));
+    let (max_ttl, most) = (show(role.max_ttl), show(mount.max_ttl));
     (role.max_ttl > mount.max_ttl).then(|| {
         format!(
-            "max_ttl {asked} is longer than the mount's maximum of {most}; leases get the maximum"
+            "max_ttl {max_ttl} is longer than the mount's maximum of {most}; leases get the maximum"
         )
     })
 }

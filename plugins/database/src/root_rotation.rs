@@ -90,7 +90,7 @@ fn abandon(
     because: IntentEndReason,
 ) -> Result<(), Failure> {
     UnfinishedChange::forget(host, &key(name))?;
-    intent.give_up(host, because)
+    intent.abandon(host, because)
 }
 
 /// A connection whose own user gets a new password.
@@ -115,7 +115,7 @@ pub(crate) fn connection_of(intent: &str) -> Option<&str> {
 /// Refuses a second change beside an unfinished change, which continues when this call ends.
 pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let key = key(name);
-    if !intent::hasten(host, &key)? {
+    if !intent::make_due(host, &key)? {
         return Ok(());
     }
     let what = format!("a rotation of connection {}", quoted(name));
@@ -224,8 +224,8 @@ impl<'a> RootRotation<'a> {
 
     fn finish(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
         let intent = match self.place()?.kept(self.host)?.list_secrets()? {
-            kept if kept.is_empty() => intent,
-            kept => self.add_kept(intent, kept.into_iter())?,
+            passwords if passwords.is_empty() => intent,
+            passwords => self.add_kept(intent, passwords.into_iter())?,
         };
         if intent.candidates().all(|candidate| candidate.is_kept) {
             return self.search(intent);
@@ -235,7 +235,7 @@ impl<'a> RootRotation<'a> {
             CandidateSearch::Nowhere(intent) => intent,
         };
         let intent = match self.works(self.connection.setting(PASSWORD))? {
-            Some(true) if self.is_missed()? => return self.give_up(intent),
+            Some(true) if self.is_missed()? => return self.postpone(intent),
             Some(true) => {
                 intent.restart(self.host, self.new_candidate()?, EarlierCandidates::Disproven)?
             }
@@ -252,7 +252,7 @@ impl<'a> RootRotation<'a> {
     }
 
     /// Keeps the stored password until the next scheduled rotation.
-    fn give_up(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
+    fn postpone(&self, intent: Intent<PasswordCandidate>) -> Result<(), Failure> {
         report_outcome(self.host, OperationOutcome::Missed, self.name);
         let mut connection = self.connection.clone();
         connection.times.due = connection.rotation.due_after(self.host.clock().now())?;
@@ -293,8 +293,8 @@ impl<'a> RootRotation<'a> {
                      root_rotation_statements",
                     quoted(self.name)
                 ))),
-                told => {
-                    self.is_unverified.set(told.is_none());
+                answer => {
+                    self.is_unverified.set(answer.is_none());
                     Ok(())
                 }
             };

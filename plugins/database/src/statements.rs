@@ -25,11 +25,11 @@ pub(crate) fn check_role(
     statements: &[RoleStatements<'_>],
 ) -> Result<DatabaseDescription, Failure> {
     let plugin = connection.plugin(host, name)?;
-    if !plugin.credential_types.iter().any(|known| known == credential_type) {
-        let (plugin, known) = (quoted(&plugin.name), plugin.credential_types.join(", "));
+    if !plugin.credential_types.iter().any(|supported| supported == credential_type) {
+        let (plugin, supported) = (quoted(&plugin.name), plugin.credential_types.join(", "));
         return Err(Failure::invalid(format!(
             "unsupported credential_type: {credential_type} is not a type of plugin {plugin}; use \
-             {known}"
+             {supported}"
         )));
     }
     let recipe = CredentialRecipe::read(credential_type, options)?;

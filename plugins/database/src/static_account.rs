@@ -84,9 +84,9 @@ impl StaticAccount<'_> {
             credential_type: &self.role.credential_type,
             statements: &self.role.rotation_statements,
         };
-        let held = self.role.recipe()?.make(self.host, self.name, &place)?;
+        let credential = self.role.recipe()?.make(self.host, self.name, &place)?;
         let targets = self.connection.targets(self.host, &self.role.db_name)?;
-        Ok(CredentialCandidate { held, creation, targets })
+        Ok(CredentialCandidate { held: credential, creation, targets })
     }
 
     /// Puts the newest candidate in force and verifies the candidate by a login. Notes a failure
@@ -119,9 +119,9 @@ impl StaticAccount<'_> {
         &self,
         intent: Intent<CredentialCandidate>,
     ) -> Result<AcceptedCredential, Failure> {
-        let made = self.change(intent)?;
-        if made.proof != CredentialProof::Refused {
-            return Ok(made);
+        let credential = self.change(intent)?;
+        if credential.proof != CredentialProof::Refused {
+            return Ok(credential);
         }
         let why = Failure::invalid(format!(
             "user {} of connection {} cannot log in with the new credential; check \
@@ -177,20 +177,20 @@ impl StaticAccount<'_> {
         }
     }
 
-    fn stored_for_another_server(&self, known: &[String]) -> Failure {
+    fn stored_for_another_server(&self, targets: &[String]) -> Failure {
         let (name, db_name) = (quoted(self.name), quoted(&self.role.db_name));
-        let known = known.join(", ");
+        let targets = targets.join(", ");
         Failure::invalid(format!(
-            "the password of static role {name} is for {known}, and connection {db_name} leads to \
-             another server; write the connection with the former server, or delete the role and \
-             create it again with the account's password"
+            "the password of static role {name} is for {targets}, and connection {db_name} leads \
+             to another server; write the connection with the former server, or delete the role \
+             and create it again with the account's password"
         ))
     }
 
     /// Asks if the account logs in with the credential. `None`: the database cannot tell.
-    fn works(&self, held: &StoredCredential) -> Result<Option<bool>, Failure> {
+    fn works(&self, stored: &StoredCredential) -> Result<Option<bool>, Failure> {
         let called = self.connection.for_host(&self.role.db_name);
-        let (username, credential) = (&self.role.username, held.credential());
+        let (username, credential) = (&self.role.username, stored.credential());
         self.host
             .databases()
             .check_credential(&called, username, &credential)
@@ -198,8 +198,8 @@ impl StaticAccount<'_> {
     }
 
     /// Verifies the credential by a login of the account.
-    pub(crate) fn prove(&self, held: &StoredCredential) -> Result<CredentialProof, Failure> {
-        Ok(match self.works(held)? {
+    pub(crate) fn prove(&self, credential: &StoredCredential) -> Result<CredentialProof, Failure> {
+        Ok(match self.works(credential)? {
             Some(true) => CredentialProof::Verified,
             Some(false) => CredentialProof::Refused,
             None => CredentialProof::Unverified,
@@ -230,20 +230,20 @@ impl StaticAccount<'_> {
         &self,
         intent: Intent<CredentialCandidate>,
     ) -> Result<(CandidateSearch<CredentialCandidate>, bool), Failure> {
-        let is_untold = Cell::new(false);
+        let is_unverified = Cell::new(false);
         let found = intent.find_in_force(|candidate| {
             let proof = self.prove(&candidate.held)?;
-            is_untold.set(is_untold.get() || proof == CredentialProof::Unverified);
+            is_unverified.set(is_unverified.get() || proof == CredentialProof::Unverified);
             Ok(proof == CredentialProof::Verified)
         })?;
-        Ok((found, is_untold.get()))
+        Ok((found, is_unverified.get()))
     }
 
     /// Stores the credential, and the role with its first credential. A role that was deleted
     /// meanwhile stays deleted.
-    pub(crate) fn store(&self, made: AcceptedCredential) -> Result<(), Failure> {
+    pub(crate) fn store(&self, credential: AcceptedCredential) -> Result<(), Failure> {
         let Self { host, name, .. } = *self;
-        let AcceptedCredential { proven, proof } = made;
+        let AcceptedCredential { proven, proof } = credential;
         proven.confirm(host, |candidate, ()| {
             UnfinishedChange::forget(host, &key(name))?;
             let stored = StaticRole::find(host, name)?;
@@ -253,7 +253,7 @@ impl StaticAccount<'_> {
             role.times = role.rotation.rotated_at(host.clock().now())?;
             role.take(candidate.held.clone(), proof);
             role.targets = self.connection.targets(host, &role.db_name)?;
-            tell(host, OperationOutcome::Done, name, &role);
+            report_rotation(host, OperationOutcome::Done, name, &role);
             if proof != CredentialProof::Verified {
                 let pairs = [("role", name), ("connection", &role.db_name)];
                 host.log().write(LogLevel::Warn, "static-role-unverified", &pairs);
@@ -270,7 +270,12 @@ pub(crate) fn note_obstacle(host: &dyn Host, name: &str, why: &Failure) {
 }
 
 /// Reports the outcome of a rotation to log and metrics.
-pub(crate) fn tell(host: &dyn Host, outcome: OperationOutcome, name: &str, role: &StaticRole) {
+pub(crate) fn report_rotation(
+    host: &dyn Host,
+    outcome: OperationOutcome,
+    name: &str,
+    role: &StaticRole,
+) {
     figures::count(host, &figures::ROTATIONS, outcome);
     let (level, event) = match outcome {
         OperationOutcome::Done => (LogLevel::Info, "static-role-rotated"),

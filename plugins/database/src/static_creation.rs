@@ -29,9 +29,9 @@ pub(crate) fn create(
     role.claim_account(host, name)?;
     let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
     match account.change(intent) {
-        Ok(made) => {
-            let proof = made.proof;
-            account.store(made).map(|()| proof)
+        Ok(credential) => {
+            let proof = credential.proof;
+            account.store(credential).map(|()| proof)
         }
         Err(why) if is_refusal(&why) => match account.withdraw() {
             Ok(true) => Ok(CredentialProof::Verified),
@@ -54,11 +54,11 @@ pub(crate) fn finish(
 ) -> Result<(), Failure> {
     let change = UnfinishedChange::find(host, &key(name))?.unwrap_or_default();
     let creation = intent.candidates().find_map(|candidate| candidate.creation.clone());
-    let Some(role) = creation else { return give_up(host, name, intent) };
+    let Some(role) = creation else { return abandon_creation(host, name, intent) };
     let connection = Connection::find(host, &role.db_name)?.filter(|_| !change.is_unwanted);
     let Some(connection) = connection else {
-        role.give_up_account(host)?;
-        return give_up(host, name, intent);
+        role.release_account(host)?;
+        return abandon_creation(host, name, intent);
     };
     let account = StaticAccount { host, name, role: &role, connection: &connection };
     let obstacle = |why: &Failure| note_obstacle(host, name, why);
@@ -68,26 +68,26 @@ pub(crate) fn finish(
             account.store(AcceptedCredential { proven, proof: CredentialProof::Verified })
         }
         // A candidate may be in force, and the intent has the only copy.
-        (CandidateSearch::Nowhere(intent), is_untold) if is_untold || change.is_set => {
+        (CandidateSearch::Nowhere(intent), is_unverified) if is_unverified || change.is_set => {
             role.connection(host, name, &context.mount.path).inspect_err(obstacle)?;
             account.check_own_change().inspect_err(obstacle)?;
             account.store(account.change(intent)?)
         }
         (CandidateSearch::Nowhere(intent), _) => {
-            role.give_up_account(host)?;
-            give_up(host, name, intent)
+            role.release_account(host)?;
+            abandon_creation(host, name, intent)
         }
     }
 }
 
 /// Ends the intent of a role that does not exist.
-pub(crate) fn give_up(
+pub(crate) fn abandon_creation(
     host: &dyn Host,
     name: &str,
     intent: Intent<CredentialCandidate>,
 ) -> Result<(), Failure> {
     UnfinishedChange::forget(host, &key(name))?;
-    intent.give_up(host, IntentEndReason::Unwanted)
+    intent.abandon(host, IntentEndReason::Unwanted)
 }
 
 impl StaticAccount<'_> {
@@ -109,8 +109,8 @@ impl StaticAccount<'_> {
                 return Ok(false);
             }
             (CandidateSearch::Nowhere(intent), _) => {
-                self.role.give_up_account(self.host)?;
-                give_up(self.host, self.name, intent)?;
+                self.role.release_account(self.host)?;
+                abandon_creation(self.host, self.name, intent)?;
                 false
             }
         };

@@ -81,12 +81,12 @@ impl StaticRole {
     pub(crate) fn remove(&self, host: &dyn Host, name: &str) -> Result<(), Failure> {
         host.storage().delete(&Self::key(name))?;
         host.clock().cancel(&timer(name))?;
-        self.give_up_account(host)
+        self.release_account(host)
     }
 
     /// Replaces the credential. Keeps the last verified credential until another is verified.
-    pub(crate) fn take(&mut self, held: StoredCredential, proof: CredentialProof) {
-        let before = std::mem::replace(&mut self.held, held);
+    pub(crate) fn take(&mut self, credential: StoredCredential, proof: CredentialProof) {
+        let before = std::mem::replace(&mut self.held, credential);
         if proof == CredentialProof::Verified {
             self.earlier = None;
         } else if self.proof == CredentialProof::Verified && before != StoredCredential::default() {
@@ -147,7 +147,7 @@ impl StaticRole {
     }
 
     /// Ends the ownership of the account. Another role may then own the account.
-    pub(crate) fn give_up_account(&self, host: &dyn Host) -> Result<(), Failure> {
+    pub(crate) fn release_account(&self, host: &dyn Host) -> Result<(), Failure> {
         host.storage().delete(&self.account(host)?)
     }
 

@@ -263,13 +263,13 @@ fn refuse_root(role: &StaticRole, connection: &Connection) -> Result<(), Failure
 /// Refuses another account for an existing role, because the stored credential belongs to the
 /// account.
 fn refuse_other(call: &Call, field: &str, stored: &str) -> Result<(), Failure> {
-    let given = call.text(field);
-    if given.is_empty() || given == stored {
+    let value = call.text(field);
+    if value.is_empty() || value == stored {
         return Ok(());
     }
-    let (given, stored) = (quoted(given), quoted(stored));
+    let (value, stored) = (quoted(value), quoted(stored));
     Err(Failure::invalid(format!(
-        "cannot update static account {field} from {stored} to {given}; delete the role and create \
+        "cannot update static account {field} from {stored} to {value}; delete the role and create \
          it again"
     )))
 }

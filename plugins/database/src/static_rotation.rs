@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::figures::OperationOutcome;
 use crate::static_account::{
     AcceptedCredential, CredentialCandidate, EarlierCredential, StaticAccount, key, note_obstacle,
-    tell,
+    report_rotation,
 };
 use crate::static_creation;
 use crate::static_role::{CredentialProof, StaticRole, timer};
@@ -36,7 +36,7 @@ pub(crate) fn is_open(host: &dyn Host, name: &str) -> Result<bool, Failure> {
 /// ends.
 pub(crate) fn refuse_open(host: &dyn Host, name: &str) -> Result<(), Failure> {
     let key = key(name);
-    if !intent::hasten(host, &key)? {
+    if !intent::make_due(host, &key)? {
         return Ok(());
     }
     let what = format!("a rotation of static role {}", quoted(name));
@@ -50,7 +50,7 @@ pub(crate) fn abandon(host: &dyn Host, name: &str) -> Result<Option<String>, Fai
     if is_open {
         UnfinishedChange::note(host, &key(name), |change| change.is_unwanted = true)?;
     }
-    intent::hasten(host, &key(name))?;
+    intent::make_due(host, &key(name))?;
     Ok(is_open.then(|| {
         format!(
             "a change of static role {} was not finished and is given up: the user may have a \
@@ -74,9 +74,9 @@ pub(crate) fn rotate(
     account.check_own_change()?;
     let candidate = account.new_candidate(None)?;
     let intent = Intent::begin(host, &key(name), &role.db_name, candidate)?;
-    let made = account.change_to_usable(intent)?;
-    let proof = made.proof;
-    account.store(made).map(|()| proof)
+    let credential = account.change_to_usable(intent)?;
+    let proof = credential.proof;
+    account.store(credential).map(|()| proof)
 }
 
 /// Handles the timer of the role `name`: rotates the credential if the rotation is due.
@@ -92,14 +92,14 @@ pub(crate) fn wake(host: &dyn Host, context: &Context, name: &str) -> Result<(),
         RotationDecision::Off => Ok(()),
         RotationDecision::Wait(_) => role.store(host, name),
         RotationDecision::Missed(next) => {
-            tell(host, OperationOutcome::Missed, name, &role);
+            report_rotation(host, OperationOutcome::Missed, name, &role);
             role.times.due = next;
             role.store(host, name)
         }
         RotationDecision::Rotate => role
             .connection(host, name, &context.mount.path)
             .and_then(|connection| rotate(host, name, &role, &connection).map(drop))
-            .inspect_err(|_| tell(host, OperationOutcome::Failed, name, &role)),
+            .inspect_err(|_| report_rotation(host, OperationOutcome::Failed, name, &role)),
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn recover(host: &dyn Host, context: &Context, name: &str) -> Result<
     };
     match StaticRole::find(host, name)? {
         Some(role) => finish(host, context, intent, (name, &role))
-            .inspect_err(|_| tell(host, OperationOutcome::Failed, name, &role)),
+            .inspect_err(|_| report_rotation(host, OperationOutcome::Failed, name, &role)),
         None => static_creation::finish(host, context, name, intent),
     }
 }
@@ -136,7 +136,7 @@ fn finish(
     let account = StaticAccount { host, name, role, connection: &connection };
     let obstacle = |why: &Failure| note_obstacle(host, name, why);
     let (intent, holding) = match account.find_in_force(intent).inspect_err(obstacle)? {
-        InForce::Candidate(made) => return account.store(made),
+        InForce::Candidate(credential) => return account.store(credential),
         InForce::Before(intent, holding) => (intent, holding),
     };
     role.connection(host, name, &context.mount.path).inspect_err(obstacle)?;
@@ -147,12 +147,12 @@ fn finish(
         && let RotationDecision::Missed(next) =
             role.rotation.decide(&role.times, host.clock().now())?
     {
-        tell(host, OperationOutcome::Missed, name, role);
+        report_rotation(host, OperationOutcome::Missed, name, role);
         let mut role = StaticRole::find(host, name)?.unwrap_or_else(|| role.clone());
         role.times.due = next;
         role.store(host, name)?;
         UnfinishedChange::forget(host, &key(name))?;
-        return intent.give_up(host, IntentEndReason::Unchanged);
+        return intent.abandon(host, IntentEndReason::Unchanged);
     }
     account.store(account.try_again(intent, holds)?)
 }

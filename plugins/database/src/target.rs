@@ -18,20 +18,21 @@ use bulkhead_sdk::{Failure, FailureKind, Host};
 /// Milliseconds until the next check that the connection leads back to the user's server.
 const RETRY: u64 = 60_000;
 
-/// Returns `true` if a connection to `now` reaches a user created at `made`. A single common server
-/// is enough, because all servers of a connection belong to the same database. Returns `true` if
-/// either list is empty: an earlier release stored the lease, or the plugin names no targets.
-pub(crate) fn reaches(now: &[String], made: &[String]) -> bool {
-    let is_known = |target: &String| made.iter().any(|other| other.eq_ignore_ascii_case(target));
-    made.is_empty() || now.is_empty() || now.iter().any(is_known)
+/// Returns `true` if a connection to `now` reaches a user created at `origin`. A single common
+/// server is enough, because all servers of a connection belong to the same database. Returns
+/// `true` if either list is empty: an earlier release stored the lease, or the plugin names no
+/// targets.
+pub(crate) fn reaches(now: &[String], origin: &[String]) -> bool {
+    let is_known = |target: &String| origin.iter().any(|other| other.eq_ignore_ascii_case(target));
+    origin.is_empty() || now.is_empty() || now.iter().any(is_known)
 }
 
-/// Returns `true` if a connection to `now` sends a credential for `known` to no other server. An
-/// empty `known` comes from an earlier release and gives `true`.
-pub(crate) fn keeps(known: &[String], now: &[String]) -> bool {
+/// Returns `true` if a connection to `now` sends a credential for `former` to no other server. An
+/// empty `former` comes from an earlier release and gives `true`.
+pub(crate) fn keeps(former: &[String], now: &[String]) -> bool {
     let leads_elsewhere =
-        has_another(known.iter().map(String::as_str), now.iter().map(String::as_str));
-    known.is_empty() || !leads_elsewhere
+        has_another(former.iter().map(String::as_str), now.iter().map(String::as_str));
+    former.is_empty() || !leads_elsewhere
 }
 
 /// Refuses a connection that leads to no server where `username` was created. The error is retried,
@@ -41,16 +42,16 @@ pub(crate) fn check(
     connection: &Connection,
     name: &str,
     username: &str,
-    made: &[String],
+    origin: &[String],
 ) -> Result<(), Failure> {
     let now = connection.targets(host, name)?;
-    if reaches(&now, made) {
+    if reaches(&now, origin) {
         return Ok(());
     }
-    let (user, shown, made, now) =
-        (quoted(username), quoted(name), made.join(", "), now.join(", "));
+    let (user, shown, origin, now) =
+        (quoted(username), quoted(name), origin.join(", "), now.join(", "));
     let message = format!(
-        "user {user} was made at {made}, and connection {shown} leads to {now} now; write \
+        "user {user} was made at {origin}, and connection {shown} leads to {now} now; write \
          config/{name} with the former server, or give the lease up with sys/leases/revoke-force"
     );
     // With `retry_after`, the database does not count as unreachable, and other revocations go on.
@@ -90,9 +91,9 @@ pub(crate) fn warning(
 mod tests {
     use super::reaches;
 
-    fn reached(now: &[&str], made: &[&str]) -> bool {
+    fn reached(now: &[&str], origin: &[&str]) -> bool {
         let owned = |list: &[&str]| list.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
-        reaches(&owned(now), &owned(made))
+        reaches(&owned(now), &owned(origin))
     }
 
     #[test]

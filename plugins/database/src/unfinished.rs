@@ -100,14 +100,14 @@ impl UnfinishedChange {
         otherwise: &str,
     ) -> Result<Failure, Failure> {
         let cause = Self::find(host, intent)?.map(|found| found.cause).unwrap_or_default();
-        let told = match cause.is_empty() {
+        let detail = match cause.is_empty() {
             true => String::new(),
             false => format!(
                 ". The last attempt failed: {cause}. If the failure lasts, correct the cause, or \
                  {otherwise}"
             ),
         };
-        let message = format!("{what} is not finished and continues now; try again{told}");
+        let message = format!("{what} is not finished and continues now; try again{detail}");
         Ok(Failure::new(FailureKind::Unavailable, message))
     }
 }

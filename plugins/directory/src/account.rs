@@ -68,11 +68,11 @@ impl Account {
             }
             let stored = Self::find(host, id)?;
             // The former entry with this DN may be another one.
-            let Some(known) = stored.map(|stored| stored.entry_id(id).clone()) else { continue };
-            if known.is_given() && !id.is_given() && found.given_id().is_none() {
+            let Some(entry_id) = stored.map(|stored| stored.entry_id(id).clone()) else { continue };
+            if entry_id.is_given() && !id.is_given() && found.given_id().is_none() {
                 return Err(unreadable_id(&found.dn));
             }
-            if !known.is_given() || found.has(&known) {
+            if !entry_id.is_given() || found.has(&entry_id) {
                 return Ok(id.clone());
             }
         }

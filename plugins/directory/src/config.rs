@@ -284,13 +284,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     if call.flag("verify") {
         return Ok(verify::try_out(host, &config)?.warn(config.warnings()));
     }
-    let kept = kept_bindpass::check_replacement(host, call, (&before, &config))?;
+    let replacement = kept_bindpass::check_replacement(host, call, (&before, &config))?;
     config.store(host)?;
     figures::begin(host)?;
-    if !matches!(kept, KeptBindpass::ForLaterWrites(_)) {
+    if !matches!(replacement, KeptBindpass::ForLaterWrites(_)) {
         rotate_root::try_kept(host, &config)?;
     }
-    Ok(Answer::nothing().warn(config.warnings()).warn(kept.warning()))
+    Ok(Answer::nothing().warn(config.warnings()).warn(replacement.warning()))
 }
 
 /// Shows the configuration without `bindpass`.

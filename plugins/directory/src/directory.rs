@@ -26,7 +26,7 @@ pub(crate) use identity::EntryId;
 pub(crate) use login::{NewerLogin, begin_rotation, end_rotation};
 use server::ServerProperties;
 #[cfg(test)]
-pub(crate) use server::tell_contexts;
+pub(crate) use server::report_contexts;
 pub(crate) use sighting::{DnHolder, KnownEntry, NO_IDS, Sighting};
 
 /// Attributes read from an account's entry.
@@ -126,10 +126,10 @@ impl<'a> DirectoryClient<'a> {
     /// Unreachable if the configuration contains no such server.
     pub(crate) fn narrowed_to(
         self,
-        known: Option<&KnownServers>,
+        known_servers: Option<&KnownServers>,
         dn: &str,
     ) -> Result<Self, Failure> {
-        let target = KnownServers::narrow(known, self.config, self.target, dn)?;
+        let target = KnownServers::narrow(known_servers, self.config, self.target, dn)?;
         Ok(Self { target, ..self })
     }
 

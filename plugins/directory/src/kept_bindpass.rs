@@ -99,13 +99,13 @@ pub(crate) fn check_replacement(
         return new.kept(host)?.forget().map(|()| KeptBindpass::No);
     }
     let prove = |password: &str| DirectoryClient::new(host, config).prove(&new.login, password);
-    let given = prove(&config.bindpass);
+    let proof = prove(&config.bindpass);
     // A controller that does not know the rotation yet accepts the password before the rotation.
     let is_former = config.bindpass == before.previous_bindpass;
-    if matches!(given, Ok(PasswordProof::InForce)) && !is_former {
+    if matches!(proof, Ok(PasswordProof::InForce)) && !is_former {
         return new.kept(host)?.forget().map(|()| KeptBindpass::No);
     }
-    match (given, prove(&before.bindpass)) {
+    match (proof, prove(&before.bindpass)) {
         (Ok(PasswordProof::InForce | PasswordProof::NotInForce), Ok(PasswordProof::InForce)) => {
             Err(Failure::invalid(format!(
                 "bindpass is not the present password of {}, and the password made by rotate-root \

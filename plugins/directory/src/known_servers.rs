@@ -34,23 +34,23 @@ impl KnownServers {
         }
     }
 
-    /// Restricts the target of a configuration to the servers in `known`. `None` means that an
-    /// earlier release stored the password; the target then stays as configured.
+    /// Restricts the target of a configuration to the servers in `known_servers`. `None` means that
+    /// an earlier release stored the password; the target then stays as configured.
     ///
     /// # Errors
     /// Unreachable if no server of the configuration is known, or if the authentication settings
     /// have changed. The message names the account by its `dn`.
     pub(crate) fn narrow(
-        known: Option<&Self>,
+        known_servers: Option<&Self>,
         config: &Config,
         target: LdapTarget,
         dn: &str,
     ) -> Result<LdapTarget, Failure> {
-        let Some(known) = known else { return Ok(target) };
+        let Some(known_servers) = known_servers else { return Ok(target) };
         let now = Self::of(config);
-        let is_alike = Self { servers: Vec::new(), ..known.clone() }
+        let is_alike = Self { servers: Vec::new(), ..known_servers.clone() }
             == Self { servers: Vec::new(), ..now.clone() };
-        let is_known = |url: &String| known.servers.contains(&url.to_lowercase());
+        let is_known = |url: &String| known_servers.servers.contains(&url.to_lowercase());
         let mut urls = target.urls;
         urls.retain(|url| now.servers.contains(&url.to_lowercase()) && is_known(url));
         if urls.is_empty() || !is_alike {
@@ -75,9 +75,9 @@ mod tests {
         Config { url: url.to_owned(), ..Config::default() }
     }
 
-    fn narrowed(known: &str, now: &Config) -> Result<Vec<String>, String> {
-        let known = KnownServers::of(&config(known));
-        let narrowed = KnownServers::narrow(Some(&known), now, now.target(), "cn=app");
+    fn narrowed(url: &str, now: &Config) -> Result<Vec<String>, String> {
+        let servers = KnownServers::of(&config(url));
+        let narrowed = KnownServers::narrow(Some(&servers), now, now.target(), "cn=app");
         narrowed.map(|target| target.urls).map_err(|failure| failure.message)
     }
 

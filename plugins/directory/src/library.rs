@@ -168,10 +168,10 @@ fn members(
     let mut members: Vec<SetMember> = Vec::new();
     for name in names {
         let member = match before.member_named(&name) {
-            Some(known) => known.clone(),
+            Some(member) => member.clone(),
             None => SetMember { account: look_up(host, call, &directory, &name)?, name },
         };
-        if let Some(twice) = members.iter().find(|known| known.account == member.account) {
+        if let Some(twice) = members.iter().find(|other| other.account == member.account) {
             let (one, other) = (quoted(&twice.name), quoted(&member.name));
             return Err(Failure::invalid(format!("{one} and {other} are the same account")));
         }
@@ -234,7 +234,7 @@ fn take_over(
     member: &SetMember,
 ) -> Result<bool, Failure> {
     let found = match Account::find(host, &member.account)? {
-        Some(known) => presence::find_again(host, config, &member.account, &known)?.found(),
+        Some(account) => presence::find_again(host, config, &member.account, &account)?.found(),
         None => None,
     };
     let found = match found {

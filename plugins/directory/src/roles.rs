@@ -113,14 +113,14 @@ fn look_up(
     if config.has_login() {
         return DirectoryClient::new(host, config).find(name);
     }
-    let known = before.filter(|role| role.service_account_name == name);
-    let known = known.map(|role| role.account(host)).transpose()?;
-    let (password, known_servers) = match (call.text("password"), known) {
+    let role = before.filter(|role| role.service_account_name == name);
+    let account = role.map(|role| role.account(host)).transpose()?;
+    let (password, known_servers) = match (call.text("password"), account) {
         ("", Some(Account { current: Some(current), known_servers, .. })) => {
             (current, known_servers)
         }
         ("", _) => return Err(no_password()),
-        (given, _) => (given.to_owned(), None),
+        (password, _) => (password.to_owned(), None),
     };
     let directory = DirectoryClient::as_account(host, config, name, &password);
     directory.narrowed_to(known_servers.as_ref(), name)?.find(name)

@@ -81,7 +81,7 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
     directory::begin_rotation(host)?;
     let intent = Intent::begin(host, KEY, LANE, change)?;
     let is_unchanged = Cell::new(false);
-    let made = intent.make(
+    let outcome = intent.make(
         |change| {
             set_password(host, config, &dn, &change.password).map_err(|fault| {
                 is_unchanged.set(!fault.may_have_happened);
@@ -99,7 +99,7 @@ fn rotate(host: &dyn Host, config: &Config) -> Result<(), Failure> {
             _ => Ok(()),
         },
     );
-    let proven = made.inspect_err(|_| {
+    let proven = outcome.inspect_err(|_| {
         if is_unchanged.get() {
             withdraw(host);
         }
@@ -119,11 +119,11 @@ pub(crate) fn try_kept(host: &dyn Host, config: &Config) -> Result<(), Failure> 
         // `finish` of the change under way tries the kept passwords, too.
         return Ok(());
     }
-    let mut kept = LoginPlace::of(config).kept(host)?.list_secrets()?.into_iter();
-    let Some(oldest) = kept.next() else { return Ok(()) };
+    let mut passwords = LoginPlace::of(config).kept(host)?.list_secrets()?.into_iter();
+    let Some(oldest) = passwords.next() else { return Ok(()) };
     let intent = Intent::begin(host, KEY, LANE, PendingRootChange::of(config, oldest))?;
     // The guard of the intent wakes the engine, and `finish` looks for the password in force.
-    add_kept(host, config, intent, kept).map(drop)
+    add_kept(host, config, intent, passwords).map(drop)
 }
 
 /// Returns the DN of the entry of `binddn`.
@@ -153,15 +153,15 @@ fn proof(host: &dyn Host, config: &Config, password: &str) -> Result<PasswordPro
     DirectoryClient::new(host, config).prove(&config.login_name(), password)
 }
 
-/// Adds the passwords `kept` for the login of `config` to the candidates. Forgets their record
+/// Adds the `passwords` kept for the login of `config` to the candidates. Forgets their record
 /// last, because each step before is a commit of its own.
 fn add_kept(
     host: &dyn Host,
     config: &Config,
     mut intent: Intent<PendingRootChange>,
-    kept: impl Iterator<Item = String>,
+    passwords: impl Iterator<Item = String>,
 ) -> Result<Intent<PendingRootChange>, Failure> {
-    for password in kept {
+    for password in passwords {
         let candidate = PendingRootChange::of(config, password);
         intent = intent.restart(host, candidate, EarlierCandidates::Kept)?;
     }
@@ -182,13 +182,13 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
         for change in candidates.into_iter().rev() {
             change.keep(host)?;
         }
-        intent.give_up(host, IntentEndReason::Unwanted)?;
+        intent.abandon(host, IntentEndReason::Unwanted)?;
         try_kept(host, &config)?;
         // The guard that is ringing must not stay for passwords that were kept for this login.
         return finish(host, mount);
     }
-    let kept = LoginPlace::of(&config).kept(host)?.list_secrets()?;
-    let intent = add_kept(host, &config, intent, kept.into_iter())?;
+    let passwords = LoginPlace::of(&config).kept(host)?.list_secrets()?;
+    let intent = add_kept(host, &config, intent, passwords.into_iter())?;
     let looked = intent.find_in_force(|change| {
         Ok(proof(host, &config, &change.password)? == PasswordProof::InForce)
     })?;
@@ -197,7 +197,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount) -> Result<(), Failure> {
         CandidateSearch::Nowhere(intent)
             if proof(host, &config, &config.bindpass)? == PasswordProof::InForce =>
         {
-            intent.give_up(host, IntentEndReason::Unchanged)
+            intent.abandon(host, IntentEndReason::Unchanged)
         }
         CandidateSearch::Nowhere(_) => Err(Failure::invalid(
             "neither bindpass nor the planned new password is in force; write config with the \
@@ -227,7 +227,7 @@ fn store(host: &dyn Host, proven: ProvenCandidate<PendingRootChange>) -> Result<
 /// stays, and `wake` comes to the same result.
 fn withdraw(host: &dyn Host) {
     let forgotten = Intent::<PendingRootChange>::recover(host, KEY).and_then(|intent| {
-        intent.map_or(Ok(()), |intent| intent.give_up(host, IntentEndReason::Unchanged))?;
+        intent.map_or(Ok(()), |intent| intent.abandon(host, IntentEndReason::Unchanged))?;
         host.storage().checkpoint()
     });
     drop(forgotten);

@@ -47,8 +47,8 @@ impl PendingPasswordChange {
         returns: String,
     ) -> Result<Self, Failure> {
         let password = passwords::generate(host, &config.password_rules())?;
-        let known = account.known_servers.clone().filter(|_| config.self_rotation);
-        let known_servers = Some(known.unwrap_or_else(|| KnownServers::of(config)));
+        let servers = account.known_servers.clone().filter(|_| config.self_rotation);
+        let known_servers = Some(servers.unwrap_or_else(|| KnownServers::of(config)));
         Ok(Self { password, returns, known_servers })
     }
 }
@@ -120,7 +120,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
     let identity = EntryId::of_key(key.strip_prefix(ACCOUNT).unwrap_or(key));
     let Some(intent) = Intent::<PendingPasswordChange>::recover(host, key)? else { return Ok(()) };
     let Some(account) = Account::find(host, &identity)? else {
-        return intent.give_up(host, IntentEndReason::Unwanted);
+        return intent.abandon(host, IntentEndReason::Unwanted);
     };
     let config = Config::require(host, mount)?;
     let returns = intent.candidates().next().map(|change| change.returns.clone());
@@ -156,7 +156,7 @@ pub(crate) fn finish(host: &dyn Host, mount: &Mount, key: &str) -> Result<(), Fa
         Looked::InForce(proven) => return attempt.store(proven).map(drop),
         Looked::Nowhere(intent) if matches!(sighting, Some(Sighting::NotFound(_))) => {
             prove_gone(host, &config, &identity, &account).inspect_err(stays)?;
-            return intent.give_up(host, IntentEndReason::Unwanted);
+            return intent.abandon(host, IntentEndReason::Unwanted);
         }
         Looked::Nowhere(intent) => attempt.replace_elsewhere(intent)?,
     };
@@ -276,8 +276,8 @@ impl<'a> ChangeAttempt<'a> {
             self.look(change);
             return Ok(());
         }
-        let known = directory.narrowed_to(self.account.known_servers.as_ref(), &self.account.dn);
-        if let (Some(current), Ok(directory)) = (&self.account.current, known) {
+        let narrowed = directory.narrowed_to(self.account.known_servers.as_ref(), &self.account.dn);
+        if let (Some(current), Ok(directory)) = (&self.account.current, narrowed) {
             let before = directory.prove(&self.account.dn, current)?;
             self.is_unchanged.set(before == PasswordProof::InForce);
         }
@@ -320,7 +320,7 @@ impl<'a> ChangeAttempt<'a> {
 fn withdraw(host: &dyn Host, identity: &EntryId) {
     let forgotten =
         Intent::<PendingPasswordChange>::recover(host, &key(identity)).and_then(|intent| {
-            intent.map_or(Ok(()), |intent| intent.give_up(host, IntentEndReason::Unchanged))?;
+            intent.map_or(Ok(()), |intent| intent.abandon(host, IntentEndReason::Unchanged))?;
             host.storage().checkpoint()
         });
     drop(forgotten);

@@ -21,9 +21,9 @@ pub(crate) fn of_ticks(text: &str) -> Option<StoreTime> {
 /// Parses `pwdChangedTime`: `20261120175208Z`, with or without a fraction, always in UTC.
 pub(crate) fn of_generalized(text: &str) -> Option<StoreTime> {
     let text = text.strip_suffix('Z')?;
-    let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
+    let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
     let format = format_description!("[year][month][day][hour][minute][second]");
-    let time = PrimitiveDateTime::parse(whole, format).ok()?.assume_utc();
+    let time = PrimitiveDateTime::parse(seconds, format).ok()?.assume_utc();
     u64::try_from(time.unix_timestamp()).ok()?.checked_mul(1_000)
 }
 

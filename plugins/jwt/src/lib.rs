@@ -66,10 +66,10 @@ impl AuthMethod for Jwt {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,
-        held: &HeldLogin,
+        held_login: &HeldLogin,
         _increment: u64,
     ) -> Result<Login, Failure> {
-        login::renew(host, held)
+        login::renew(host, held_login)
     }
 }
 

@@ -47,13 +47,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let claims = prove(host, call, &config, &role)?;
     let bound = role.bound(&claims);
     role.hold(&bound)?;
-    let kept = LoginRole { id: role.id.clone(), name, claims: Some(bound) };
+    let login_role = LoginRole { id: role.id.clone(), name, claims: Some(bound) };
     let mut login = Login::of(role.user(&claims)?, &role.token);
     for (name, value) in role.metadata(&claims)? {
         login = login.with(name, value);
     }
-    login.metadata.insert(ROLE.to_owned(), kept.name.clone());
-    Ok(Answer::login(login.in_groups(role.groups(&claims)?).with_internal(&kept)?))
+    login.metadata.insert(ROLE.to_owned(), login_role.name.clone());
+    Ok(Answer::login(login.in_groups(role.groups(&claims)?).with_internal(&login_role)?))
 }
 
 /// Returns the role of the login. All spellings of its name are the same role, because no policy
@@ -93,21 +93,21 @@ fn prove(host: &dyn Host, call: &Call, config: &Config, role: &Role) -> Result<C
 /// # Errors
 /// Invalid request if the role is gone, is another role of the same name, or no longer admits the
 /// claims of the login.
-pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
-    let kept: LoginRole = held.internal()?;
-    let role = Role::find(host, &kept.name)?.filter(|role| role.id == kept.id);
-    let role = HeldLogin::present_role(role, &kept.name)?;
-    if let Some(claims) = &kept.claims {
+pub(crate) fn renew(host: &dyn Host, held_login: &HeldLogin) -> Result<Login, Failure> {
+    let login_role: LoginRole = held_login.internal()?;
+    let role = Role::find(host, &login_role.name)?.filter(|role| role.id == login_role.id);
+    let role = HeldLogin::present_role(role, &login_role.name)?;
+    if let Some(claims) = &login_role.claims {
         role.hold(claims).map_err(|why| {
             let message = format!("the role does not admit this login by now: {}", why.message);
             Failure { message: format!("{message}; log in again"), ..why }
         })?;
     }
-    let mut login = Login::of(&held.alias, &role.token);
-    login.metadata.clone_from(&held.metadata);
-    login.alias_metadata.clone_from(&held.metadata);
+    let mut login = Login::of(&held_login.alias, &role.token);
+    login.metadata.clone_from(&held_login.metadata);
+    login.alias_metadata.clone_from(&held_login.metadata);
     login.alias_metadata.remove(ROLE);
-    login.with_internal(&kept)
+    login.with_internal(&login_role)
 }
 
 #[cfg(test)]

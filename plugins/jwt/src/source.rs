@@ -44,8 +44,8 @@ impl KeySource {
         call: &Call,
         before: Option<Self>,
     ) -> Result<Self, Failure> {
-        let given: Vec<&str> = NAMES.into_iter().filter(|name| is_filled(call, name)).collect();
-        let source = match given.as_slice() {
+        let sources: Vec<&str> = NAMES.into_iter().filter(|name| is_filled(call, name)).collect();
+        let source = match sources.as_slice() {
             [] => before.filter(|before| !is_emptied(call, before.name())).ok_or_else(no_source)?,
             ["oidc_discovery_url"] => {
                 let ca_pem = match before {

@@ -96,7 +96,7 @@ fn own_cluster(host: &dyn Host) -> Result<Option<String>, Failure> {
         {
             Ok(None)
         }
-        known => known,
+        url => url,
     }
 }
 

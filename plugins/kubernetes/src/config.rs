@@ -168,8 +168,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
                 config.trusts_its_pod() != before.trusts_its_pod(),
             ),
         ];
-        let held = [CredentialField::of("token_reviewer_jwt", &before.token_reviewer_jwt)];
-        destination::check(call, &places, &held)?;
+        let credentials = [CredentialField::of("token_reviewer_jwt", &before.token_reviewer_jwt)];
+        destination::check(call, &places, &credentials)?;
     }
     host.storage().put(KEY, &config)?;
     Ok(Answer::nothing())

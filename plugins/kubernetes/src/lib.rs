@@ -69,10 +69,10 @@ impl AuthMethod for Kubernetes {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,
-        held: &HeldLogin,
+        held_login: &HeldLogin,
         _increment: u64,
     ) -> Result<Login, Failure> {
-        renewal::renew(host, held)
+        renewal::renew(host, held_login)
     }
 }
 

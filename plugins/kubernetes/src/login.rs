@@ -70,7 +70,7 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         namespace::check(host, &server, &token, &reviewed, &selector_of(text)?)?;
     }
     let secret_name = token.claims.secret_name.clone();
-    let kept = LoginProof {
+    let proof = LoginProof {
         role: name,
         role_id: role.id.clone(),
         account: reviewed.account().clone(),
@@ -79,12 +79,12 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         namespace_selector: rule.selector(),
     };
     let alias = role.alias_name_source.alias(reviewed.account());
-    Ok(Answer::login(login_of(&alias, &kept, &role)?))
+    Ok(Answer::login(login_of(&alias, &proof, &role)?))
 }
 
 /// Builds the login of a confirmed account.
-pub(crate) fn login_of(alias: &str, kept: &LoginProof, role: &Role) -> Result<Login, Failure> {
-    let ServiceAccount { namespace, name, uid } = &kept.account;
+pub(crate) fn login_of(alias: &str, proof: &LoginProof, role: &Role) -> Result<Login, Failure> {
+    let ServiceAccount { namespace, name, uid } = &proof.account;
     let mut display_name = format!("{namespace}-{name}");
     display_name.truncate(LONGEST_NAME);
     let mut login = Login::of(alias, &role.token)
@@ -92,9 +92,9 @@ pub(crate) fn login_of(alias: &str, kept: &LoginProof, role: &Role) -> Result<Lo
         .with("service_account_name", name)
         .with("service_account_namespace", namespace)
         .with("service_account_uid", uid)
-        .with("service_account_secret_name", &kept.secret_name);
-    login.metadata.insert("role".to_owned(), kept.role.clone());
-    login.with_internal(kept)
+        .with("service_account_secret_name", &proof.secret_name);
+    login.metadata.insert("role".to_owned(), proof.role.clone());
+    login.with_internal(proof)
 }
 
 #[cfg(test)]

@@ -14,24 +14,24 @@ use bulkhead_sdk::{Failure, HeldLogin, Host, Login};
 /// # Errors
 /// Invalid request if the role is gone or asks for another audience; permission denied if the role
 /// no longer admits the account, or selects its namespace in another way.
-pub(crate) fn renew(host: &dyn Host, held: &HeldLogin) -> Result<Login, Failure> {
-    let kept: LoginProof = held.internal()?;
-    let role = Role::find(host, &kept.role)?.filter(|role| role.id == kept.role_id);
-    let role = HeldLogin::present_role(role, &kept.role)?;
-    if let NamespaceRule::Selector(text) = role.admit(&kept.account)?
-        && text != kept.namespace_selector
+pub(crate) fn renew(host: &dyn Host, held_login: &HeldLogin) -> Result<Login, Failure> {
+    let proof: LoginProof = held_login.internal()?;
+    let role = Role::find(host, &proof.role)?.filter(|role| role.id == proof.role_id);
+    let role = HeldLogin::present_role(role, &proof.role)?;
+    if let NamespaceRule::Selector(text) = role.admit(&proof.account)?
+        && text != proof.namespace_selector
     {
         return Err(Failure::denied(
             "the role has another selector of namespaces by now; log in again",
         ));
     }
-    if !role.audience.is_empty() && role.audience != kept.audience {
+    if !role.audience.is_empty() && role.audience != proof.audience {
         return Err(Failure::invalid(
             "the role asks for another audience by now; log in again with a token for this \
              audience",
         ));
     }
-    login_of(&held.alias, &kept, &role)
+    login_of(&held_login.alias, &proof, &role)
 }
 
 #[cfg(test)]

@@ -68,9 +68,9 @@ pub(crate) fn review(
         "" => json!({ "token": token.text }),
         audience => json!({ "token": token.text, "audiences": [audience] }),
     };
-    let asked =
+    let body =
         json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec });
-    let request = server.request(PATH, token).json(&asked)?;
+    let request = server.request(PATH, token).json(&body)?;
     let answer = host.http().send(&request).map_err(|why| unsent("review the token", why))?;
     let reviewed: TokenReview = match answer.status {
         200..=299 => serde_json::from_slice(&answer.body).map_err(|_| nonsense())?,
@@ -102,7 +102,7 @@ impl ReviewStatus {
             ));
         }
         let audiences = self.audiences.unwrap_or_default();
-        if !audience.is_empty() && !audiences.iter().any(|known| known == audience) {
+        if !audience.is_empty() && !audiences.iter().any(|other| other == audience) {
             return Err(Failure::denied(
                 "the API server did not confirm the role's audience for the token",
             ));

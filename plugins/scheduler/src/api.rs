@@ -55,7 +55,7 @@ pub(crate) fn serve(request: &ApiRequest<'_>) -> Result<Sent, Failure> {
 /// Converts the answer to the form that is sent, and adds its age to reads of a replica.
 fn with_age(request: &ApiRequest<'_>, reply: ApiReply) -> Result<Sent, ApiRefusal> {
     match request.method {
-        ApiMethod::Read => region::tell_age(request, reply.sent()),
+        ApiMethod::Read => region::report_age(request, reply.sent()),
         _ => Ok(reply.sent()),
     }
 }

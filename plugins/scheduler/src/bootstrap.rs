@@ -56,10 +56,10 @@ fn given_secret(bytes: &[u8]) -> Result<String, ApiRefusal> {
     if bytes.is_empty() {
         return Ok(String::new());
     }
-    let given = body::object(bytes).map_err(|_| {
+    let fields = body::object(bytes).map_err(|_| {
         ApiRefusal::invalid("failed to decode request body: send a JSON object, or no body")
     })?;
-    let secret = body::text(&given, "BootstrapSecret")?;
+    let secret = body::text(&fields, "BootstrapSecret")?;
     if !secret.is_empty() && !is_uuid(&secret) {
         return Err(ApiRefusal::invalid("invalid acl token"));
     }

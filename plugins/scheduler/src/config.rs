@@ -42,8 +42,8 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         DestinationField::of("addresses", is_elsewhere),
         DestinationField::of("ca_certificate", config.ca_certificate != before.ca_certificate),
     ];
-    let held = [CredentialField::of("replication_token", &before.replication_token)];
-    destination::check(call, &places, &held)?;
+    let credentials = [CredentialField::of("replication_token", &before.replication_token)];
+    destination::check(call, &places, &credentials)?;
     config.since = host.clock().now();
     host.storage().put(KEY, &config)?;
     // Indexes of one server's history are meaningless at another server.

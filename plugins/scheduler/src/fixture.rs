@@ -83,8 +83,8 @@ pub(crate) fn answer(status: u16, index: u64, body: &Value) -> Response {
 
 /// Prepares the answer about the type of the replication token.
 pub(crate) fn prove(bed: &TestBed<Scheduler>, kind: &str) {
-    let asked = format!("GET {AUTHORITY}/v1/acl/token/self?region=global");
-    bed.host.answer(&asked, answer(200, 1, &json!({"Type": kind})));
+    let route = format!("GET {AUTHORITY}/v1/acl/token/self?region=global");
+    bed.host.answer(&route, answer(200, 1, &json!({"Type": kind})));
 }
 
 /// Prepares a list of the authoritative region for a replica that has seen the index `seen`.
@@ -108,8 +108,8 @@ pub(crate) fn continued(mut page: Response, next: &str) -> Response {
 
 /// Prepares the answer to a request for a single record.
 pub(crate) fn shows(bed: &TestBed<Scheduler>, path: &str, status: u16, record: &Value) {
-    let asked = format!("GET {AUTHORITY}/v1/acl/{path}?region=global");
-    bed.host.answer(&asked, answer(status, 7, record));
+    let route = format!("GET {AUTHORITY}/v1/acl/{path}?region=global");
+    bed.host.answer(&route, answer(status, 7, record));
 }
 
 /// Returns a role of the authoritative region with an identifier that ends in `number`.

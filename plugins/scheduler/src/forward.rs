@@ -1,10 +1,10 @@
 //! Requests that the authoritative region serves: writes of records that are valid in every region,
 //! and reads that name the authoritative region.
 //!
-//! This file prevents strangers from making this region send requests (only callers with a token
-//! that this region knows are forwarded), forwarding loops (a request passes only one region), a
-//! second execution of a write (see `authority`), and regions that accept writes unknown to the
-//! authoritative region.
+//! This file prevents unauthenticated callers from making this region send requests (only callers
+//! with a token that this region knows are forwarded), forwarding loops (a request passes only one
+//! region), a second execution of a write (see `authority`), and regions that accept writes unknown
+//! to the authoritative region.
 //!
 //! The object in the answer is stored at once, so that the writer reads its own write. Everything
 //! that the local commit depends on is read before the request is sent: a conflict after the write

@@ -51,17 +51,17 @@ impl GivenToken {
     ///
     /// # Errors
     /// 400 for a body that is not a token, and for a null in a list (decision F5).
-    pub(crate) fn of(given: &Map<String, Value>) -> Result<Self, ApiRefusal> {
+    pub(crate) fn of(fields: &Map<String, Value>) -> Result<Self, ApiRefusal> {
         Ok(Self {
-            accessor: body::text(given, "AccessorID")?,
-            secret: body::text(given, "SecretID")?,
-            name: body::text(given, "Name")?,
-            kind: body::text(given, "Type")?,
-            policies: policies(given)?,
-            roles: links(given)?,
-            global: body::flag(given, "Global")?,
-            ttl: ttl(given)?,
-            expires: expiry(given)?,
+            accessor: body::text(fields, "AccessorID")?,
+            secret: body::text(fields, "SecretID")?,
+            name: body::text(fields, "Name")?,
+            kind: body::text(fields, "Type")?,
+            policies: policies(fields)?,
+            roles: links(fields)?,
+            global: body::flag(fields, "Global")?,
+            ttl: ttl(fields)?,
+            expires: expiry(fields)?,
         })
     }
 
@@ -210,9 +210,9 @@ fn nanoseconds(length: Duration) -> u64 {
 }
 
 /// Returns the names of the policies, without duplicates. The policies need not exist.
-fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
+fn policies(fields: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     let mut names: Vec<String> = Vec::new();
-    for item in body::list(given, "Policies")?.unwrap_or_default() {
+    for item in body::list(fields, "Policies")?.unwrap_or_default() {
         let name = item.as_str().ok_or_else(|| {
             ApiRefusal::invalid("token 0 invalid: a value in Policies is not a policy's name")
         })?;
@@ -221,7 +221,7 @@ fn policies(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     Ok(first_of_each(names))
 }
 
-fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
+fn links(fields: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
     let link = |item: &Value| {
         if item.is_null() {
             return Err(ApiRefusal::invalid("token 0 invalid: role link must not be null"));
@@ -230,16 +230,16 @@ fn links(given: &Map<String, Value>) -> Result<Vec<GivenLink>, ApiRefusal> {
         Ok(GivenLink { id: body::text(link, "ID")?, name: body::text(link, "Name")? })
     };
     let links: Result<Vec<_>, _> =
-        body::list(given, "Roles")?.unwrap_or_default().iter().map(link).collect();
+        body::list(fields, "Roles")?.unwrap_or_default().iter().map(link).collect();
     links.map(first_of_each)
 }
 
 /// Parses the lifetime: a duration in Go's format, or a number of nanoseconds.
-fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, ApiRefusal> {
+fn ttl(fields: &Map<String, Value>) -> Result<Option<GivenTtl>, ApiRefusal> {
     let bad = || {
         ApiRefusal::invalid("ExpirationTTL is not a duration; give a duration such as \"1h30m\"")
     };
-    match given.get("expirationttl") {
+    match fields.get("expirationttl") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
         Some(Value::String(text)) => {
@@ -260,8 +260,8 @@ fn ttl(given: &Map<String, Value>) -> Result<Option<GivenTtl>, ApiRefusal> {
 }
 
 /// Parses the given time of expiry.
-fn expiry(given: &Map<String, Value>) -> Result<Option<StoreTime>, ApiRefusal> {
-    let text = body::text(given, "ExpirationTime")?;
+fn expiry(fields: &Map<String, Value>) -> Result<Option<StoreTime>, ApiRefusal> {
+    let text = body::text(fields, "ExpirationTime")?;
     if text.is_empty() {
         return Ok(None);
     }

@@ -62,13 +62,13 @@ mod tests {
     fn lists_for_regions_are_paged_until_their_end() {
         let bed = replica(&["a", "b", "c"]);
         let page = |query: &str| call(&bed, "GET", &format!("v1/acl/roles?{query}"), &Value::Null);
-        let whole = page("per_page=2");
-        assert_eq!((names(&whole).len(), next(&whole)), (3, None));
+        let all = page("per_page=2");
+        assert_eq!((names(&all).len(), next(&all)), (3, None));
         let first = page("paged=true&per_page=2");
         let begin = next(&first).unwrap();
-        assert_eq!(names(&first), names(&whole)[..2]);
+        assert_eq!(names(&first), names(&all)[..2]);
         let second = page(&format!("paged=true&per_page=2&next_token={begin}"));
-        assert_eq!((names(&second), next(&second)), (names(&whole)[2..].to_vec(), None));
+        assert_eq!((names(&second), next(&second)), (names(&all)[2..].to_vec(), None));
         let exact = page("paged=true&per_page=3");
         assert_eq!((names(&exact).len(), next(&exact)), (3, None));
         for nonsense in ["next_token=zzz", "next_token=%00", "next_token=..%2f"] {

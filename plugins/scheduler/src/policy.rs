@@ -73,14 +73,14 @@ impl Policy {
     /// # Errors
     /// 400 for a body that is not a policy, or names another policy.
     pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<Self, ApiRefusal> {
-        let given = body::object(bytes)?;
-        if body::text(&given, "Name")? != name {
+        let fields = body::object(bytes)?;
+        if body::text(&fields, "Name")? != name {
             return Err(ApiRefusal::invalid("ACL policy name does not match request path"));
         }
         Ok(Self {
-            description: body::text(&given, "Description")?,
-            rules: body::text(&given, "Rules")?,
-            job_acl: JobAcl::read(&given)?,
+            description: body::text(&fields, "Description")?,
+            rules: body::text(&fields, "Rules")?,
+            job_acl: JobAcl::read(&fields)?,
         })
     }
 
@@ -114,8 +114,8 @@ impl Policy {
 }
 
 impl JobAcl {
-    fn read(given: &Map<String, Value>) -> Result<Option<Self>, ApiRefusal> {
-        let Some(value) = given.get("jobacl").filter(|value| !value.is_null()) else {
+    fn read(fields: &Map<String, Value>) -> Result<Option<Self>, ApiRefusal> {
+        let Some(value) = fields.get("jobacl").filter(|value| !value.is_null()) else {
             return Ok(None);
         };
         let job = body::member("JobACL", value)?;

@@ -100,9 +100,9 @@ fn block(kind: &BlockKind, item: &HclItem, syntax: RulesSyntax) -> Result<Value,
     }
     let level = level(kind, item, body)?;
     shown.insert("Policy".to_owned(), level.map_or("", |level| level.word).into());
-    if let Some(known) = kind.capabilities {
-        let given = capabilities(kind.noun, known, body)?;
-        shown.insert("Capabilities".to_owned(), json!(granted(kind, level, given)));
+    if let Some(vocabulary) = kind.capabilities {
+        let listed = capabilities(kind.noun, vocabulary, body)?;
+        shown.insert("Capabilities".to_owned(), json!(granted(kind, level, listed)));
     }
     if kind.has_variables {
         shown.insert("Variables".to_owned(), variables(body, syntax)?);
@@ -156,10 +156,10 @@ fn level(
 ) -> Result<Option<&'static PolicyLevel>, String> {
     let (mut line, mut word) = (block.line, "");
     for item in items(body, "policy") {
-        let HclValue::Text(given) = &item.value else {
+        let HclValue::Text(text) = &item.value else {
             return Err(bad_level(kind, item.line, item.value.kind()));
         };
-        (line, word) = (item.line, given);
+        (line, word) = (item.line, text);
     }
     if word.is_empty() && kind.capabilities.is_some() {
         return Ok(None);
@@ -177,7 +177,7 @@ fn bad_level(kind: &BlockKind, line: usize, found: &str) -> String {
 /// Returns the capabilities listed in a block; `None` without a list.
 fn capabilities(
     noun: &str,
-    known: &'static [&'static str],
+    vocabulary: &'static [&'static str],
     body: &HclBody,
 ) -> Result<Option<Vec<&'static str>>, String> {
     let mut listed = None;
@@ -190,7 +190,7 @@ fn capabilities(
         };
         let listed = listed.get_or_insert_with(Vec::new);
         for word in words {
-            listed.push(capability(noun, known, item.line, word)?);
+            listed.push(capability(noun, vocabulary, item.line, word)?);
         }
     }
     Ok(listed)
@@ -198,19 +198,19 @@ fn capabilities(
 
 fn capability(
     noun: &str,
-    known: &'static [&'static str],
+    vocabulary: &'static [&'static str],
     line: usize,
     node: &HclValue,
 ) -> Result<&'static str, String> {
-    let HclValue::Text(given) = node else {
+    let HclValue::Text(text) = node else {
         let found = node.kind();
         return Err(format!(
             "Invalid {noun} capability: line {line} has {found} in the list; write texts"
         ));
     };
-    known.iter().copied().find(|word| word == given).ok_or_else(|| {
-        let known = known.join(", ");
-        format!("Invalid {noun} capability '{given}': line {line}; known are {known}")
+    vocabulary.iter().copied().find(|word| word == text).ok_or_else(|| {
+        let vocabulary = vocabulary.join(", ");
+        format!("Invalid {noun} capability '{text}': line {line}; known are {vocabulary}")
     })
 }
 
@@ -219,10 +219,10 @@ fn capability(
 fn granted(
     kind: &BlockKind,
     level: Option<&PolicyLevel>,
-    given: Option<Vec<&'static str>>,
+    listed: Option<Vec<&'static str>>,
 ) -> Option<Vec<&'static str>> {
-    let is_listed = given.is_some();
-    let mut words = given.unwrap_or_default();
+    let is_listed = listed.is_some();
+    let mut words = listed.unwrap_or_default();
     words.extend(level.into_iter().flat_map(|level| level.grants.concat()));
     let contained: Vec<&str> = words
         .iter()

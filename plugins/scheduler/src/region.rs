@@ -18,7 +18,7 @@ const AGE: [&str; 2] = ["X-Nomad-ReplicationAge", "X-Scheduler-ReplicationAge"];
 ///
 /// # Errors
 /// 500 if the replica is older than the configuration allows.
-pub(crate) fn tell_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent, ApiRefusal> {
+pub(crate) fn report_age(request: &ApiRequest<'_>, mut sent: Sent) -> Result<Sent, ApiRefusal> {
     let Some(table) = table_of(request) else { return Ok(sent) };
     let config = RegionConfig::stored(request.host)?;
     if !config.is_replica() {

@@ -74,7 +74,7 @@ pub(crate) fn run(
         return Ok(());
     }
     let round = ReplicationRound::begin(host, context, &config, table)?;
-    round.tell_doubt(attempt);
+    round.report_doubt(attempt);
     let done = match table {
         RecordTable::Policies => policies::converge(&round),
         RecordTable::Roles => roles::converge(&round),

@@ -126,7 +126,7 @@ impl<'a> ReplicationRound<'a> {
 
     /// Sets the gauge before the work, if no round succeeded yet or the last attempt failed. A
     /// round that the host stops at a limit cannot set the gauge any more.
-    pub(crate) fn tell_doubt(&self, attempt: u32) {
+    pub(crate) fn report_doubt(&self, attempt: u32) {
         if attempt > 1 || self.state.is_none() {
             self.host.metrics().set(&FAILING, self.table.name(), 1.0);
         }

@@ -108,18 +108,18 @@ impl ApiReply {
     #[must_use]
     pub(crate) fn sent(self) -> Sent {
         let mut headers = Vec::new();
-        let mut tell = |name: &str, value: String| {
+        let mut add_header = |name: &str, value: String| {
             headers.extend(PREFIXES.map(|prefix| (format!("{prefix}{name}"), value.clone())));
         };
         if let Some(index) = self.index {
-            tell("Index", index.to_string());
+            add_header("Index", index.to_string());
         }
         if self.is_read {
-            tell("LastContact", "0".to_owned());
-            tell("KnownLeader", "true".to_owned());
+            add_header("LastContact", "0".to_owned());
+            add_header("KnownLeader", "true".to_owned());
         }
         if let Some(next_token) = self.next_token {
-            tell("NextToken", next_token);
+            add_header("NextToken", next_token);
         }
         let (kind, body) = match self.body {
             ApiReplyBody::Nothing => (None, Vec::new()),

@@ -58,20 +58,20 @@ impl<'a> ApiRequest<'a> {
     ///
     /// # Errors
     /// A redirect (307) to the clean path if the path contains empty or dot segments.
-    pub(crate) fn read(host: &'a dyn Host, given: &'a RawRequest) -> Result<Self, RawReply> {
-        let path = decoded(&given.path);
+    pub(crate) fn read(host: &'a dyn Host, raw: &'a RawRequest) -> Result<Self, RawReply> {
+        let path = decoded(&raw.path);
         let clean = clean(&path);
         if clean != path {
-            return Err(redirect(given, &clean));
+            return Err(redirect(raw, &clean));
         }
         let mut segments: Vec<String> = path.split('/').map(str::to_owned).collect();
         match segments.first().map(String::as_str) {
             Some("v1") => drop(segments.remove(0)),
             _ => segments.insert(0, "acl".to_owned()),
         }
-        let method = ApiMethod::of(&given.method);
-        let query = pairs_of(&given.query);
-        Ok(Self { host, method, segments, query, given, caller: RefCell::default() })
+        let method = ApiMethod::of(&raw.method);
+        let query = pairs_of(&raw.query);
+        Ok(Self { host, method, segments, query, given: raw, caller: RefCell::default() })
     }
 
     /// Notes the caller, for the host's audit log.
@@ -164,26 +164,26 @@ fn decoded(path: &str) -> String {
 
 /// Removes empty and dot segments from the path. A trailing slash stays.
 fn clean(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut segments: Vec<&str> = Vec::new();
     let ends = path.split('/').next_back().is_some_and(|last| ["", ".", ".."].contains(&last));
     for segment in path.split('/') {
         match segment {
             "" | "." => {}
-            ".." => drop(kept.pop()),
-            segment => kept.push(segment),
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
         }
     }
-    if ends && !kept.is_empty() {
-        kept.push("");
+    if ends && !segments.is_empty() {
+        segments.push("");
     }
-    kept.join("/")
+    segments.join("/")
 }
 
 /// Creates the redirect (307) to the clean path.
-fn redirect(given: &RawRequest, clean: &str) -> RawReply {
+fn redirect(raw: &RawRequest, clean: &str) -> RawReply {
     let escaped = utf8_percent_encode(clean, PATH);
-    let query = if given.query.is_empty() { String::new() } else { format!("?{}", given.query) };
-    let location = format!("{}{escaped}{query}", given.base);
+    let query = if raw.query.is_empty() { String::new() } else { format!("?{}", raw.query) };
+    let location = format!("{}{escaped}{query}", raw.base);
     let headers = vec![("Location".to_owned(), location)];
     RawReply { status: 307, headers, ..RawReply::default() }
 }

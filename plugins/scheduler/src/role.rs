@@ -116,20 +116,20 @@ impl GivenRole {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub(crate) fn of(given: &Map<String, Value>) -> Result<Self, ApiRefusal> {
+    pub(crate) fn of(fields: &Map<String, Value>) -> Result<Self, ApiRefusal> {
         let role = Role {
-            name: body::text(given, "Name")?,
-            description: body::text(given, "Description")?,
-            policies: policy_links(given)?,
+            name: body::text(fields, "Name")?,
+            description: body::text(fields, "Description")?,
+            policies: policy_links(fields)?,
         };
-        Ok(Self { id: body::text(given, "ID")?, role })
+        Ok(Self { id: body::text(fields, "ID")?, role })
     }
 }
 
 /// Returns the names of the linked policies, without duplicates.
-fn policy_links(given: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
+fn policy_links(fields: &Map<String, Value>) -> Result<Vec<String>, ApiRefusal> {
     let mut names: Vec<String> = Vec::new();
-    for link in body::list(given, "Policies")?.unwrap_or_default() {
+    for link in body::list(fields, "Policies")?.unwrap_or_default() {
         if link.is_null() {
             let mut problems = RecordProblems::default();
             problems.demand(false, "policy link must not be null");

@@ -103,9 +103,9 @@ fn show(request: &ApiRequest<'_>, id: &str, query: &ReadQuery) -> Result<ApiRepl
 /// # Errors
 /// 400 and 403, in the scheduler's words; nothing is stored.
 pub(crate) fn write(request: &ApiRequest<'_>, id: Option<&str>) -> Result<ApiReply, ApiRefusal> {
-    let given = body::object(request.body())?;
+    let fields = body::object(request.body())?;
     authenticate_manager(request)?;
-    let GivenRole { id: given_id, role } = GivenRole::of(&given)?;
+    let GivenRole { id: given_id, role } = GivenRole::of(&fields)?;
     if id.is_some_and(|id| id != given_id) {
         return Err(ApiRefusal::invalid("ACL role ID does not match request path"));
     }

@@ -2,7 +2,7 @@
 //!
 //! This file prevents an upload from taking over an existing token (the uploaded secret must be
 //! unused), an update from making an expiring token permanent (omitted fields keep the expiry,
-//! decision F6), and answers that tell strangers which tokens exist.
+//! decision F6), and answers that show unauthenticated callers which tokens exist.
 
 use crate::body;
 use crate::caller::{
@@ -182,37 +182,37 @@ pub(crate) fn write(
     request: &ApiRequest<'_>,
     accessor: Option<&str>,
 ) -> Result<ApiReply, ApiRefusal> {
-    let given = body::object(request.body())?;
+    let fields = body::object(request.body())?;
     authenticate_manager(request)?;
-    let given = GivenToken::of(&given)?;
-    if accessor.is_some_and(|accessor| accessor != given.accessor) {
+    let given_token = GivenToken::of(&fields)?;
+    if accessor.is_some_and(|accessor| accessor != given_token.accessor) {
         return Err(ApiRefusal::invalid("ACL token accessor does not match request path"));
     }
-    if given.is_global() {
-        forward::divert(request, &GlobalWrite::Token(&given.accessor))?;
+    if given_token.is_global() {
+        forward::divert(request, &GlobalWrite::Token(&given_token.accessor))?;
     }
     let storage = request.storage();
-    let roles = given.role_ids(storage)?;
+    let roles = given_token.role_ids(storage)?;
     let (now, host) = (request.now(), request.host);
-    if given.accessor.is_empty() {
+    if given_token.accessor.is_empty() {
         let (accessor, secret) = (random_uuid(host)?, random_uuid(host)?);
-        let token = given.create(secret, roles, now)?;
+        let token = given_token.create(secret, roles, now)?;
         return store(request, &accessor, &token);
     }
-    if let Some(before) = entry_of(storage, &given.accessor)? {
-        let token = given.update(&before.value, roles)?;
+    if let Some(before) = entry_of(storage, &given_token.accessor)? {
+        let token = given_token.update(&before.value, roles)?;
         if token == before.value {
-            return written(request, &given.accessor, before, latest(storage)?);
+            return written(request, &given_token.accessor, before, latest(storage)?);
         }
-        return store(request, &given.accessor, &token);
+        return store(request, &given_token.accessor, &token);
     }
-    let token = given.upload(roles, now)?;
+    let token = given_token.upload(roles, now)?;
     if accessor_of(host, &token.secret)?.is_some() {
         let text = "SecretID is the secret of another token; give another secret, or leave \
                     out AccessorID and SecretID";
         return Err(ApiRefusal::invalid(text));
     }
-    store(request, &given.accessor, &token)
+    store(request, &given_token.accessor, &token)
 }
 
 fn random_uuid(host: &dyn Host) -> Result<String, Failure> {

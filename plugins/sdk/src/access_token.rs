@@ -58,7 +58,7 @@ impl<'a> ProviderAccess<'a> {
         let named = format!("{}:{credential}{scope}", credential.len());
         let digest = host.crypto().digest("sha256", named.as_bytes())?;
         let key = format!("access-token/{}", hexadecimal::text(&digest));
-        let token = kept(host, &key, &ask)?;
+        let token = cached_token(host, &key, &ask)?;
         Ok(Self { host, source: Some((key, Box::new(ask))), token })
     }
 
@@ -100,8 +100,8 @@ impl<'a> ProviderAccess<'a> {
     fn another(&self) -> Result<Option<String>, Failure> {
         let Some((key, ask)) = &self.source else { return Ok(None) };
         let newer = || -> Result<Option<String>, Failure> {
-            let kept = self.host.cache().get(key)?.map(text).transpose()?;
-            Ok(kept.filter(|kept| *kept != self.token))
+            let token = self.host.cache().get(key)?.map(text).transpose()?;
+            Ok(token.filter(|token| *token != self.token))
         };
         if let Some(newer) = newer()? {
             return Ok(Some(newer));
@@ -111,20 +111,20 @@ impl<'a> ProviderAccess<'a> {
             return newer();
         }
         self.host.cache().remove(key)?;
-        let another = kept(self.host, key, ask);
+        let another = cached_token(self.host, key, ask);
         // Also after a failure, so that the provider is asked no more often.
         self.host.cache().put(&replaced, b"asked", REPLACEMENT_INTERVAL_SECS)?;
         another.map(Some)
     }
 }
 
-fn kept(
+fn cached_token(
     host: &dyn Host,
     key: &str,
     ask: &dyn Fn() -> Result<AccessToken, Failure>,
 ) -> Result<String, Failure> {
-    if let Some(kept) = host.cache().get_or_lead(key)? {
-        return text(kept);
+    if let Some(bytes) = host.cache().get_or_lead(key)? {
+        return text(bytes);
     }
     let AccessToken { token, lifetime } = ask()?;
     let keep = lifetime.saturating_sub(EXPIRY_MARGIN_SECS).min(MAX_TOKEN_TTL_SECS);
@@ -135,8 +135,8 @@ fn kept(
     Ok(token)
 }
 
-fn text(kept: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(kept).map_err(|_| Failure::internal("a kept token is not text"))
+fn text(bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|_| Failure::internal("a kept token is not text"))
 }
 
 /// Reads a number of seconds, which older endpoints send as digits in a text.
@@ -155,9 +155,9 @@ mod tests {
     use crate::testbed::TestHost;
     use std::cell::{Cell, RefCell};
 
-    fn given(asked: &Cell<u32>) -> Result<AccessToken, Failure> {
-        asked.set(asked.get() + 1);
-        Ok(AccessToken { token: format!("t-{}", asked.get()), lifetime: 3_600 })
+    fn given(requests: &Cell<u32>) -> Result<AccessToken, Failure> {
+        requests.set(requests.get() + 1);
+        Ok(AccessToken { token: format!("t-{}", requests.get()), lifetime: 3_600 })
     }
 
     fn refused(status: u16) -> ProviderRefusal {
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn credential_and_scope_reuse_token_until_near_end() {
-        let (host, asked) = (TestHost::default(), Cell::new(0_u32));
+        let (host, requests) = (TestHost::default(), Cell::new(0_u32));
         let token = |credential: &str, scope: &str| {
-            let access = ProviderAccess::kept(&host, credential, scope, || given(&asked));
+            let access = ProviderAccess::kept(&host, credential, scope, || given(&requests));
             access.unwrap().token().to_owned()
         };
         assert_eq!((token("1", "a"), token("1", "a")), ("t-1".to_owned(), "t-1".to_owned()));
@@ -187,41 +187,41 @@ mod tests {
 
     #[test]
     fn rejected_token_is_replaced_once_and_request_repeated() {
-        let (host, asked, sent) = (TestHost::default(), Cell::new(0), RefCell::new(Vec::new()));
-        let known = Cell::new("t-1");
+        let (host, requests, sent) = (TestHost::default(), Cell::new(0), RefCell::new(Vec::new()));
+        let accepted_token = Cell::new("t-1");
         let send = |token: &str| {
             sent.borrow_mut().push(token.to_owned());
-            if token == known.get() { Ok(()) } else { Err(refused(401)) }
+            if token == accepted_token.get() { Ok(()) } else { Err(refused(401)) }
         };
-        let access = || ProviderAccess::kept(&host, "c", "s", || given(&asked)).unwrap();
+        let access = || ProviderAccess::kept(&host, "c", "s", || given(&requests)).unwrap();
         let (first, second) = (access(), access());
         assert_eq!(first.send(send), Ok(()));
-        known.set("t-2");
+        accepted_token.set("t-2");
         assert_eq!((first.send(send), second.send(send)), (Ok(()), Ok(())));
         assert_eq!(sent.take(), ["t-1", "t-1", "t-2", "t-1", "t-2"]);
-        assert_eq!((access().token(), asked.get()), ("t-2", 2));
-        known.set("none");
+        assert_eq!((access().token(), requests.get()), ("t-2", 2));
+        accepted_token.set("none");
         assert_eq!(access().send(send), Err(refused(401)));
         assert_eq!(
-            (sent.take(), asked.get()),
+            (sent.take(), requests.get()),
             (vec!["t-2".to_owned()], 2),
             "a refused token is replaced once a minute"
         );
         host.advance(60);
         assert_eq!(access().send(send), Err(refused(401)));
-        assert_eq!((sent.take(), asked.get()), (vec!["t-2".to_owned(), "t-3".to_owned()], 3));
+        assert_eq!((sent.take(), requests.get()), (vec!["t-2".to_owned(), "t-3".to_owned()], 3));
     }
 
     #[test]
     fn other_refusals_and_host_tokens_cause_no_replacement() {
-        let (host, asked) = (TestHost::default(), Cell::new(0));
-        let access = ProviderAccess::kept(&host, "c", "s", || given(&asked)).unwrap();
+        let (host, requests) = (TestHost::default(), Cell::new(0));
+        let access = ProviderAccess::kept(&host, "c", "s", || given(&requests)).unwrap();
         for status in [400, 403, 404, 429] {
             assert_eq!(access.send(|_| Err::<(), _>(refused(status))), Err(refused(status)));
         }
         let machine = ProviderAccess::with_token(&host, "t-machine".to_owned());
         assert_eq!(machine.send(|_| Err::<(), _>(refused(401))), Err(refused(401)));
-        assert_eq!(asked.get(), 1);
+        assert_eq!(requests.get(), 1);
     }
 
     #[test]

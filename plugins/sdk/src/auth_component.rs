@@ -19,8 +19,8 @@ impl<M: AuthMethod> auth::Guest for AuthComponent<M> {
         serde_json::to_string(&M::description()).unwrap_or_default()
     }
 
-    fn migrate(told: words::Context, from: u32) -> Result<(), words::Failure> {
-        M::migrate(&Imports, &context(told), from).map_err(failure)
+    fn migrate(host_context: words::Context, from: u32) -> Result<(), words::Failure> {
+        M::migrate(&Imports, &context(host_context), from).map_err(failure)
     }
 
     fn handle(given: words::Call) -> Result<auth::AuthAnswer, words::Failure> {
@@ -28,16 +28,17 @@ impl<M: AuthMethod> auth::Guest for AuthComponent<M> {
         served.and_then(answer).map_err(failure)
     }
 
-    fn wake(told: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
-        M::wake(&Imports, &context(told), &key, attempt).map_err(failure)
+    fn wake(host_context: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
+        M::wake(&Imports, &context(host_context), &key, attempt).map_err(failure)
     }
 
     fn renew_login(
-        told: words::Context,
-        kept: auth::HeldLogin,
+        host_context: words::Context,
+        host_login: auth::HeldLogin,
         increment: u64,
     ) -> Result<auth::Login, words::Failure> {
-        let renewed = M::renew_login(&Imports, &context(told), &held(kept), increment);
+        let renewed =
+            M::renew_login(&Imports, &context(host_context), &held_login(host_login), increment);
         renewed.and_then(Login::within_bounds).map(login).map_err(failure)
     }
 
@@ -46,14 +47,14 @@ impl<M: AuthMethod> auth::Guest for AuthComponent<M> {
     }
 }
 
-fn held(kept: auth::HeldLogin) -> HeldLogin {
+fn held_login(login: auth::HeldLogin) -> HeldLogin {
     HeldLogin {
-        alias: kept.alias,
-        policies: kept.policies,
-        metadata: kept.metadata.into_iter().collect(),
-        internal: kept.internal,
-        issued: kept.issued,
-        expires: kept.expires,
+        alias: login.alias,
+        policies: login.policies,
+        metadata: login.metadata.into_iter().collect(),
+        internal: login.internal,
+        issued: login.issued,
+        expires: login.expires,
     }
 }
 
@@ -61,8 +62,8 @@ fn held(kept: auth::HeldLogin) -> HeldLogin {
 ///
 /// # Errors
 /// For a secret, which this world cannot express, and for a login over its limits.
-fn answer(made: Answer) -> Result<auth::AuthAnswer, Failure> {
-    let outcome = match made.outcome {
+fn answer(answer: Answer) -> Result<auth::AuthAnswer, Failure> {
+    let outcome = match answer.outcome {
         Outcome::Data(data) => auth::Outcome::Data(data),
         Outcome::Nothing => auth::Outcome::Nothing,
         Outcome::Login(one) => auth::Outcome::Login(login(one.within_bounds()?)),
@@ -73,25 +74,25 @@ fn answer(made: Answer) -> Result<auth::AuthAnswer, Failure> {
             auth::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };
-    Ok(auth::AuthAnswer { outcome, warnings: made.warnings, ext: Vec::new() })
+    Ok(auth::AuthAnswer { outcome, warnings: answer.warnings, ext: Vec::new() })
 }
 
-fn login(made: Login) -> auth::Login {
-    let token = made.token;
-    let metadata = made.alias_metadata.into_iter().collect();
+fn login(login: Login) -> auth::Login {
+    let token = login.token;
+    let metadata = login.alias_metadata.into_iter().collect();
     auth::Login {
-        display_name: made.display_name,
-        alias: Some(auth::Alias { name: made.alias, metadata, ext: Vec::new() }),
-        group_aliases: made.group_aliases,
+        display_name: login.display_name,
+        alias: Some(auth::Alias { name: login.alias, metadata, ext: Vec::new() }),
+        group_aliases: login.group_aliases,
         policies: token.token_policies,
-        metadata: made.metadata.into_iter().collect(),
-        internal: made.internal,
+        metadata: login.metadata.into_iter().collect(),
+        internal: login.internal,
         ttl: token.token_ttl,
         max_ttl: token.token_max_ttl,
         explicit_max_ttl: token.token_explicit_max_ttl,
         period: token.token_period,
         num_uses: token.token_num_uses,
-        renewable: made.renewable,
+        renewable: login.renewable,
         no_default_policy: token.token_no_default_policy,
         token_type: token.token_type,
         bound_cidrs: token.token_bound_cidrs,

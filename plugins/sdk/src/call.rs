@@ -193,11 +193,11 @@ impl Call {
 
     /// Returns the given fields that are not in `known`, on a route with open fields.
     #[must_use]
-    pub fn undeclared_fields(&self, known: &[Field]) -> Map<String, Value> {
+    pub fn undeclared_fields(&self, declared_fields: &[Field]) -> Map<String, Value> {
         let open = self
             .fields
             .iter()
-            .filter(|(name, _)| known.iter().all(|field| field.name() != name.as_str()));
+            .filter(|(name, _)| declared_fields.iter().all(|field| field.name() != name.as_str()));
         open.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
@@ -284,19 +284,19 @@ pub(crate) mod tests {
 
     #[test]
     fn merge_keeps_absent_and_takes_empty_fields() {
-        let (mut kept, mut cleared) = ("kept".to_owned(), vec!["old".to_owned()]);
+        let (mut text, mut cleared) = ("kept".to_owned(), vec!["old".to_owned()]);
         let call = call(json!({"cleared": []}));
-        call.merge("kept", &mut kept).unwrap();
+        call.merge("kept", &mut text).unwrap();
         call.merge("cleared", &mut cleared).unwrap();
-        assert_eq!((kept.as_str(), cleared.len()), ("kept", 0));
+        assert_eq!((text.as_str(), cleared.len()), ("kept", 0));
     }
 
     #[test]
     fn number_out_of_range_is_refused_with_range() {
         fn refused<T: DeserializeOwned + Default + PartialEq>(number: Value) -> String {
-            let mut kept = T::default();
-            let why = call(json!({ "length": number })).merge("length", &mut kept).unwrap_err();
-            assert!(why.kind == FailureKind::InvalidRequest && kept == T::default(), "{why}");
+            let mut length = T::default();
+            let why = call(json!({ "length": number })).merge("length", &mut length).unwrap_err();
+            assert!(why.kind == FailureKind::InvalidRequest && length == T::default(), "{why}");
             why.message
         }
         let range = |least: &str, most: &str| {

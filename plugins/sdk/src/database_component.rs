@@ -105,9 +105,9 @@ impl<P: DatabasePlugin> database_users::Guest for DatabaseComponent<P> {
     fn check_credential(
         settings: String,
         username: String,
-        held: words::Credential,
+        host_credential: words::Credential,
     ) -> Result<Option<bool>, words::Refusal> {
-        P::check_credential(&SqlImports, &read(&settings)?, &username, &credential(held))
+        P::check_credential(&SqlImports, &read(&settings)?, &username, &credential(host_credential))
             .map_err(refusal)
     }
 }
@@ -166,11 +166,11 @@ fn read(settings: &str) -> Result<ConnectionSettings, words::Refusal> {
         .map_err(|_| refusal(Refusal { code: "invalid-config".into(), ..Refusal::default() }))
 }
 
-fn configured(made: ConfiguredConnection) -> words::Configured {
+fn configured(connection: ConfiguredConnection) -> words::Configured {
     words::Configured {
-        settings: serde_json::Value::Object(made.settings).to_string(),
-        targets: made.targets,
-        warnings: made.warnings,
+        settings: serde_json::Value::Object(connection.settings).to_string(),
+        targets: connection.targets,
+        warnings: connection.warnings,
         ext: Vec::new(),
     }
 }

@@ -128,7 +128,7 @@ impl StatementAct {
     /// Returns the act for a word of the contract.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(act, _)| *act)
+        Self::WORDS.iter().find(|(_, name)| *name == word).map(|(act, _)| *act)
     }
 }
 

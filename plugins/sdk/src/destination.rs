@@ -67,14 +67,14 @@ impl<'a> CredentialField<'a> {
 pub fn check(
     call: &Call,
     places: &[DestinationField<'_>],
-    held: &[CredentialField<'_>],
+    credentials: &[CredentialField<'_>],
 ) -> Result<(), Failure> {
     let changed: Vec<&str> =
         places.iter().filter(|place| place.is_changed).map(|place| place.field).collect();
-    let missing: Vec<&str> = held
+    let missing: Vec<&str> = credentials
         .iter()
-        .filter(|held| held.is_there && !call.is_given(held.field))
-        .map(|held| held.field)
+        .filter(|credential| credential.is_there && !call.is_given(credential.field))
+        .map(|credential| credential.field)
         .collect();
     if changed.is_empty() || missing.is_empty() {
         return Ok(());
@@ -106,14 +106,18 @@ mod tests {
     #[test]
     fn destination_change_requires_new_credential() {
         let moved = [DestinationField::of("url", true), DestinationField::of("certificate", false)];
-        let held = [CredentialField::of("password", "hunter2"), CredentialField::of("key", "")];
-        let refused = check(&call(json!({"url": "x"})), &moved, &held).unwrap_err();
+        let credentials =
+            [CredentialField::of("password", "hunter2"), CredentialField::of("key", "")];
+        let refused = check(&call(json!({"url": "x"})), &moved, &credentials).unwrap_err();
         assert!(refused.message.starts_with("url changes: give password in"), "{refused}");
         for given in [json!({"password": "other"}), json!({"password": ""})] {
-            assert_eq!(check(&call(given), &moved, &held), Ok(()));
+            assert_eq!(check(&call(given), &moved, &credentials), Ok(()));
         }
         assert_eq!(check(&call(json!({})), &moved, &[CredentialField::of("password", "")]), Ok(()));
-        assert_eq!(check(&call(json!({})), &[DestinationField::of("url", false)], &held), Ok(()));
+        assert_eq!(
+            check(&call(json!({})), &[DestinationField::of("url", false)], &credentials),
+            Ok(())
+        );
     }
 
     #[test]

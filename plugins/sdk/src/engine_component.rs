@@ -19,8 +19,8 @@ impl<E: SecretsEngine> engine::Guest for EngineComponent<E> {
         serde_json::to_string(&E::description()).unwrap_or_default()
     }
 
-    fn migrate(told: words::Context, from: u32) -> Result<(), words::Failure> {
-        E::migrate(&Imports, &context(told), from).map_err(failure)
+    fn migrate(host_context: words::Context, from: u32) -> Result<(), words::Failure> {
+        E::migrate(&Imports, &context(host_context), from).map_err(failure)
     }
 
     fn handle(given: words::Call) -> Result<words::Answer, words::Failure> {
@@ -28,27 +28,34 @@ impl<E: SecretsEngine> engine::Guest for EngineComponent<E> {
         served.and_then(answer).map_err(failure)
     }
 
-    fn wake(told: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
-        E::wake(&Imports, &context(told), &key, attempt).map_err(failure)
+    fn wake(host_context: words::Context, key: String, attempt: u32) -> Result<(), words::Failure> {
+        E::wake(&Imports, &context(host_context), &key, attempt).map_err(failure)
     }
 }
 
 impl<E: SecretsEngine> leased::Guest for EngineComponent<E> {
     fn renew(
-        told: words::Context,
-        held: words::Lease,
+        host_context: words::Context,
+        host_lease: words::Lease,
         increment: u64,
     ) -> Result<leased::Renewal, words::Failure> {
-        E::renew(&Imports, &context(told), &lease(held), increment).map(renewal).map_err(failure)
+        E::renew(&Imports, &context(host_context), &lease(host_lease), increment)
+            .map(renewal)
+            .map_err(failure)
     }
 
     fn revoke(
-        told: words::Context,
-        held: words::Lease,
+        host_context: words::Context,
+        host_lease: words::Lease,
         reason: String,
     ) -> Result<(), words::Failure> {
-        E::revoke(&Imports, &context(told), &lease(held), RevocationReason::of_word(&reason))
-            .map_err(failure)
+        E::revoke(
+            &Imports,
+            &context(host_context),
+            &lease(host_lease),
+            RevocationReason::of_word(&reason),
+        )
+        .map_err(failure)
     }
 }
 
@@ -64,8 +71,8 @@ fn lease(given: words::Lease) -> Lease {
 ///
 /// # Errors
 /// For a login, which this world cannot express.
-fn answer(made: Answer) -> Result<words::Answer, Failure> {
-    let outcome = match made.outcome {
+fn answer(answer: Answer) -> Result<words::Answer, Failure> {
+    let outcome = match answer.outcome {
         Outcome::Data(data) => words::Outcome::Data(data),
         Outcome::Nothing => words::Outcome::Nothing,
         Outcome::Secret(one) => words::Outcome::Secret(secret(one)),
@@ -78,11 +85,11 @@ fn answer(made: Answer) -> Result<words::Answer, Failure> {
             words::Outcome::Raw(words::RawAnswer { status, content_type, body, ext: Vec::new() })
         }
     };
-    let absent = made.is_absent.then(|| ("absent".to_owned(), String::new()));
-    let duration = made.lease_duration.map(|seconds| seconds.to_string());
+    let absent = answer.is_absent.then(|| ("absent".to_owned(), String::new()));
+    let duration = answer.lease_duration.map(|seconds| seconds.to_string());
     let duration = duration.map(|seconds| ("lease-duration".to_owned(), seconds));
     let ext = absent.into_iter().chain(duration).collect();
-    Ok(words::Answer { outcome, warnings: made.warnings, ext })
+    Ok(words::Answer { outcome, warnings: answer.warnings, ext })
 }
 
 /// Serialises directly into a text: `to_string` would call the formatter for each piece. The keys
@@ -91,14 +98,14 @@ fn object(members: &Map<String, Value>) -> String {
     serde_json::to_string(members).unwrap_or_default()
 }
 
-fn secret(made: Secret) -> words::Secret {
+fn secret(secret: Secret) -> words::Secret {
     words::Secret {
-        data: object(&made.data),
-        tag: made.tag().map(str::to_owned),
-        ttl: made.ttl,
-        max_ttl: made.max_ttl,
-        renewable: made.renewable,
-        internal: made.internal,
+        data: object(&secret.data),
+        tag: secret.tag().map(str::to_owned),
+        ttl: secret.ttl,
+        max_ttl: secret.max_ttl,
+        renewable: secret.renewable,
+        internal: secret.internal,
         ext: Vec::new(),
     }
 }

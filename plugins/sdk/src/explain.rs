@@ -108,8 +108,8 @@ impl LoginConstraints {
         Answer::data(&json!({ "constraints": self.known }))
     }
 
-    fn note(&mut self, name: &str, held: bool, why: String) {
-        self.known.push(LoginConstraint { name: name.to_owned(), held, why });
+    fn note(&mut self, name: &str, is_held: bool, why: String) {
+        self.known.push(LoginConstraint { name: name.to_owned(), held: is_held, why });
     }
 }
 
@@ -140,13 +140,13 @@ mod tests {
     fn explanation_lists_all_constraints_in_login_words() {
         let mut constraints = LoginConstraints::for_explanation();
         admit(&mut constraints, false).unwrap();
-        let known: Vec<(&str, bool, &str)> = constraints
+        let entries: Vec<(&str, bool, &str)> = constraints
             .known()
             .iter()
             .map(|it| (it.name.as_str(), it.held, it.why.as_str()))
             .collect();
         assert_eq!(
-            known,
+            entries,
             [
                 ("one", false, "one is not"),
                 ("of-one", false, "cannot be told while one does not hold"),

@@ -165,7 +165,7 @@ impl Http for Imports {
         let headers = request.headers.iter();
         let headers = headers
             .map(|(name, value)| import::http::Header { name: name.clone(), value: value.clone() });
-        let asked = import::http::Request {
+        let host_request = import::http::Request {
             method: request.method.clone(),
             url: request.url.clone(),
             headers: headers.collect(),
@@ -177,7 +177,7 @@ impl Http for Imports {
             identity: request.identity.clone(),
             ext: Vec::new(),
         };
-        let answer = import::http::send(&asked).map_err(failure)?;
+        let answer = import::http::send(&host_request).map_err(failure)?;
         let headers =
             answer.headers.into_iter().map(|header| (header.name, header.value)).collect();
         Ok(Response { status: answer.status, headers, body: answer.body })

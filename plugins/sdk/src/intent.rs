@@ -126,7 +126,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use hold::{check_hold, forget, name, new_hold};
-pub use open::{hasten, is_open, step_aside};
+pub use open::{is_open, make_due, step_aside};
 
 /// Prefix of the keys of intent records and their timers.
 const PREFIX: &str = "intent/";
@@ -185,7 +185,7 @@ pub enum CandidateSearch<C> {
     InForce(ProvenCandidate<C>),
     /// No candidate is in force. Check whether the state before the intent is in force, and
     /// [`restart`](Intent::restart), [`make`](Intent::make) the newest candidate again, or
-    /// [`give_up`](Intent::give_up).
+    /// [`abandon`](Intent::abandon).
     Nowhere(Intent<C>),
 }
 
@@ -260,9 +260,9 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
         verify: impl FnOnce(&C, &T) -> Result<(), Failure>,
     ) -> Result<ProvenCandidate<C, T>, Failure> {
         let candidate = self.record.newest;
-        let made = effect(&candidate)?;
-        verify(&candidate, &made)?;
-        Ok(ProvenCandidate { key: self.key, hold: self.record.hold, candidate, made })
+        let output = effect(&candidate)?;
+        verify(&candidate, &output)?;
+        Ok(ProvenCandidate { key: self.key, hold: self.record.hold, candidate, made: output })
     }
 
     /// Searches for the candidate in force, the newest first.
@@ -330,7 +330,7 @@ impl<C: Serialize + DeserializeOwned> Intent<C> {
     ///
     /// # Errors
     /// Unavailable if another call took over or finished the intent.
-    pub fn give_up(self, host: &dyn Host, because: IntentEndReason) -> Result<(), Failure> {
+    pub fn abandon(self, host: &dyn Host, because: IntentEndReason) -> Result<(), Failure> {
         check_hold(host, &self.key, &self.record.hold)?;
         forget(host, &self.key)?;
         let cause = match because {

@@ -270,7 +270,7 @@ fn check_header(header: &Map<String, Value>) -> Result<(), JwtFault> {
         return Err(malformed("the header has crit, and no critical extension is supported"));
     }
     let kind = text_of(header, "typ")?.unwrap_or_else(|| "JWT".to_owned());
-    if TYPES.iter().any(|known| known.eq_ignore_ascii_case(&kind)) {
+    if TYPES.iter().any(|name| name.eq_ignore_ascii_case(&kind)) {
         return Ok(());
     }
     Err(malformed("typ is neither JWT nor at+jwt"))

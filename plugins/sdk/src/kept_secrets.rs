@@ -57,12 +57,12 @@ impl<'a> KeptSecrets<'a> {
         login: &str,
         secrets: impl IntoIterator<Item = String>,
     ) -> Result<(), Failure> {
-        let mut kept = self.list()?;
+        let mut list = self.list()?;
         for secret in secrets {
-            kept.secrets.retain(|known| *known != secret);
-            kept.secrets.push(secret);
+            list.secrets.retain(|other| *other != secret);
+            list.secrets.push(secret);
         }
-        if kept.secrets.len() > MAX_SECRETS {
+        if list.secrets.len() > MAX_SECRETS {
             return Err(Failure::invalid(format!(
                 "the engine keeps {MAX_SECRETS} credentials of {} at earlier servers, and does not \
                  know which credential works; lead the configuration back there once",
@@ -71,7 +71,7 @@ impl<'a> KeptSecrets<'a> {
         }
         let note = format!("a credential of {} at earlier servers", quoted(login));
         only_copy::set_note(self.host, &self.key, Some(note))?;
-        self.host.storage().put(&self.key, &kept)
+        self.host.storage().put(&self.key, &list)
     }
 
     /// Returns the secrets, the newest last.
@@ -120,10 +120,10 @@ mod tests {
     fn kept_secrets_have_a_maximum_number() {
         let fake = TestHost::default();
         let host: &dyn Host = &fake;
-        let kept = KeptSecrets::of(host, &"db").unwrap();
-        kept.keep("root", (0..32).map(|number| number.to_string())).unwrap();
-        let refused = kept.keep("root", ["one more".to_owned()]).unwrap_err();
+        let secrets = KeptSecrets::of(host, &"db").unwrap();
+        secrets.keep("root", (0..32).map(|number| number.to_string())).unwrap();
+        let refused = secrets.keep("root", ["one more".to_owned()]).unwrap_err();
         assert!(refused.message.contains("32 credentials of \"root\""), "{}", refused.message);
-        assert_eq!(kept.list_secrets().unwrap().len(), 32, "a refusal changes nothing");
+        assert_eq!(secrets.list_secrets().unwrap().len(), 32, "a refusal changes nothing");
     }
 }

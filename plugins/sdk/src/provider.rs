@@ -211,7 +211,7 @@ impl<'a> Provider<'a> {
     fn pause(&self, refusal: &ProviderRefusal, failed: u32) -> Option<u64> {
         let spread = self.host.random().bytes(1).first().copied().unwrap_or_default();
         let own = self.retries.pause(failed, spread);
-        let pause = refusal.passes()?.map_or(own, |told| told.max(own));
+        let pause = refusal.passes()?.map_or(own, |wait| wait.max(own));
         let is_long = pause > self.retries.longest;
         let end = self.host.clock().now().saturating_add(pause).saturating_add(MIN_ATTEMPT_TIME_MS);
         (!is_long && end <= self.deadline).then_some(pause)

@@ -98,7 +98,7 @@ pub struct RawReply {
     /// Parks the request instead of answering.
     pub park: Option<Park>,
     /// The caller that the engine authenticated. The audit log names the caller, and the rate limit
-    /// for strangers does not count the request.
+    /// for unauthenticated callers does not count the request.
     pub caller: Option<Box<RawCaller>>,
 }
 

@@ -16,7 +16,7 @@ pub struct RawAccess {
     /// `:name` whose values are never secret. The log shows a hash of every other segment.
     pub paths: &'static [&'static str],
     /// The engine implements [`RawEngine::identify`](crate::raw::RawEngine::identify) and names its
-    /// callers in replies. A caller without a name counts as a stranger.
+    /// callers in replies. A caller without a name counts as unauthenticated.
     pub identifies: bool,
 }
 

@@ -45,22 +45,22 @@ fn identified(caller: Option<RawCaller>) -> RawReply {
     RawReply { status, caller: caller.map(Box::new), ..RawReply::default() }
 }
 
-fn reply(made: RawReply) -> words::Reply {
-    let headers = made.headers.into_iter().map(|(name, value)| words::Header { name, value });
-    let park = made.park.map(|park| words::Park {
+fn reply(reply: RawReply) -> words::Reply {
+    let headers = reply.headers.into_iter().map(|(name, value)| words::Header { name, value });
+    let park = reply.park.map(|park| words::Park {
         keys: park.keys,
         after: park.after,
         wait: u32::try_from(park.wait.as_millis()).unwrap_or(u32::MAX),
     });
-    let named = made.caller.map(|caller| {
+    let named = reply.caller.map(|caller| {
         let RawCaller { accessor, display_name } = *caller;
         [("caller-accessor", accessor), ("caller-name", display_name)]
             .map(|(name, value)| (name.to_owned(), value))
     });
     words::Reply {
-        status: made.status,
+        status: reply.status,
         headers: headers.collect(),
-        body: made.body,
+        body: reply.body,
         park,
         ext: named.into_iter().flatten().collect(),
     }

@@ -91,8 +91,8 @@ pub fn find_mistakes(table: &[(&str, &str)], carried: &[&str]) -> Vec<String> {
         if sentence.len() <= 20 {
             mistakes.push(format!("{word} says too little"));
         }
-        for asked in sentence.split('{').skip(1) {
-            let name = asked.split('}').next().unwrap_or_default();
+        for part in sentence.split('{').skip(1) {
+            let name = part.split('}').next().unwrap_or_default();
             if !CARRIED.contains(&name) && !carried.contains(&name) {
                 mistakes.push(format!("{word} asks for {name:?}"));
             }

@@ -213,9 +213,9 @@ mod tests {
 
     fn open(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
         host.storage().put_plain("before", &1_u32)?;
-        let made = Reservation::new("door-1", "house", &DoorLease { number: 1 })?
+        let lease = Reservation::new("door-1", "house", &DoorLease { number: 1 })?
             .make(host, || Ok(host.storage().put_plain("effect", &call.id)?))?;
-        made.secret(&json!({"code": "1234"}), 60, 120)
+        lease.secret(&json!({"code": "1234"}), 60, 120)
     }
 
     fn jam(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {

@@ -103,10 +103,10 @@ impl SqlScript {
         self.logins.borrow().clone()
     }
 
-    fn ask(&self, asked: String) -> Result<ScriptedRows, SqlFailure> {
+    fn ask(&self, request: String) -> Result<ScriptedRows, SqlFailure> {
         let mut rules = self.rules.borrow_mut();
-        let found = rules.iter().position(|rule| asked.contains(&rule.part));
-        self.asked.borrow_mut().push(asked);
+        let found = rules.iter().position(|rule| request.contains(&rule.part));
+        self.asked.borrow_mut().push(request);
         let Some(place) = found else { return Ok(Vec::new()) };
         let answer = rules.get(place).map_or(Ok(Vec::new()), |rule| rule.answer.clone());
         if rules.get(place).is_some_and(|rule| rule.once) {

@@ -144,9 +144,9 @@ impl Template {
     pub fn render(
         &self,
         names: &TemplateNames<'_>,
-        surroundings: &RenderContext<'_>,
+        context: &RenderContext<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
-        self.rendered(names, None, surroundings)
+        self.rendered(names, None, context)
     }
 
     /// Renders the template for an object named after the existing user `username`, the value of
@@ -158,18 +158,18 @@ impl Template {
         &self,
         names: &TemplateNames<'_>,
         username: &str,
-        surroundings: &RenderContext<'_>,
+        context: &RenderContext<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
-        self.rendered(names, Some(username), surroundings)
+        self.rendered(names, Some(username), context)
     }
 
     fn rendered(
         &self,
         names: &TemplateNames<'_>,
         username: Option<&str>,
-        surroundings: &RenderContext<'_>,
+        context: &RenderContext<'_>,
     ) -> Result<Vec<u8>, TemplateFault> {
-        let rendered = evaluate::render(&self.nodes, names, username, surroundings)?;
+        let rendered = evaluate::render(&self.nodes, names, username, context)?;
         if rendered.len() > LONGEST_RESULT { Err(TemplateFault::TooLong) } else { Ok(rendered) }
     }
 }

@@ -34,8 +34,8 @@ pub(crate) fn call(given: words::Call) -> Result<Call, Failure> {
 
 fn operation(word: &str) -> Result<Operation, Failure> {
     use Operation::{Create, Delete, List, Patch, Read, Update};
-    let known = [Create, Read, Update, Patch, Delete, List];
-    known.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
+    let operations = [Create, Read, Update, Patch, Delete, List];
+    operations.into_iter().find(|operation| operation.word() == word).ok_or_else(|| {
         Failure::new(
             FailureKind::UnsupportedOperation,
             format!("the operation {word:?} is newer than this plugin"),

@@ -65,8 +65,9 @@ pub fn settle<T>(host: &dyn Host, call: &Call, proof: &Result<T, Failure>) -> Re
 
 /// Returns the requests of the present window.
 fn find(host: &dyn Host, call: &Call) -> Result<Option<UnprovenRequests>, Failure> {
-    let kept = host.cache().get(&key(call))?;
-    let found: Option<UnprovenRequests> = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
+    let bytes = host.cache().get(&key(call))?;
+    let found: Option<UnprovenRequests> =
+        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let now = host.clock().now();
     let is_present =
         |found: &UnprovenRequests| now < found.begun.saturating_add(u64::from(WINDOW_SECS) * 1_000);

@@ -33,8 +33,8 @@ fn templates() {
         let Ok(template) = Template::parse(&String::from_utf8_lossy(bytes)) else { return };
         let random =
             |length: u32| (0..length.min(4_096)).map(|byte| byte.to_le_bytes()[0]).collect();
-        let surroundings = RenderContext { random: &random, now: 1_700_000_000_123 };
-        if let Ok(rendered) = template.render(&names, &surroundings) {
+        let context = RenderContext { random: &random, now: 1_700_000_000_123 };
+        if let Ok(rendered) = template.render(&names, &context) {
             assert!(rendered.len() <= LONGEST_RESULT);
             assert!(
                 sanitised(&rendered)

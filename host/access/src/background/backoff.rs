@@ -52,10 +52,10 @@ pub fn backoff_pause(failure: &Failure, attempts: u32) -> u64 {
 
 /// Returns the pause, spread by `dice`; 0 gives the shortest pause.
 fn spread_pause(failure: &Failure, attempts: u32, dice: u8) -> u64 {
-    if let Some(asked) = failure.retry_after {
+    if let Some(pause) = failure.retry_after {
         // Never shorter than requested.
-        let asked = asked.clamp(SHORTEST_ASKED, LONGEST_ASKED);
-        return asked.saturating_add(part_of(asked, dice));
+        let pause = pause.clamp(SHORTEST_ASKED, LONGEST_ASKED);
+        return pause.saturating_add(part_of(pause, dice));
     }
     let first = if may_pass(failure.kind) { FIRST_PAUSE } else { FIRST_REFUSED };
     let longest = if is_silence(failure) { LONGEST_UNANSWERED } else { MAX_PAUSE };
@@ -65,8 +65,8 @@ fn spread_pause(failure: &Failure, attempts: u32, dice: u8) -> u64 {
 
 /// Returns `dice` / 255 of the spread of `pause`.
 fn part_of(pause: u64, dice: u8) -> u64 {
-    let (part, whole) = PAUSE_SPREAD;
-    pause.saturating_mul(part).saturating_mul(u64::from(dice)) / (whole * u64::from(u8::MAX))
+    let (part, divisor) = PAUSE_SPREAD;
+    pause.saturating_mul(part).saturating_mul(u64::from(dice)) / (divisor * u64::from(u8::MAX))
 }
 
 #[cfg(test)]
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn a_requested_pause_is_never_shortened() {
-        let asked = |retry_after| Failure {
+        let rate_limited = |retry_after| Failure {
             retry_after: Some(retry_after),
             ..failure(FailureKind::RateLimited)
         };
-        assert_eq!(spread_pause(&asked(30_000), 9, 0), 30_000);
-        assert_eq!(spread_pause(&asked(30_000), 9, u8::MAX), 42_000);
-        assert_eq!(spread_pause(&asked(0), 1, 0), SHORTEST_ASKED);
-        assert_eq!(spread_pause(&asked(u64::MAX), 1, 0), LONGEST_ASKED);
+        assert_eq!(spread_pause(&rate_limited(30_000), 9, 0), 30_000);
+        assert_eq!(spread_pause(&rate_limited(30_000), 9, u8::MAX), 42_000);
+        assert_eq!(spread_pause(&rate_limited(0), 1, 0), SHORTEST_ASKED);
+        assert_eq!(spread_pause(&rate_limited(u64::MAX), 1, 0), LONGEST_ASKED);
     }
 
     #[test]

@@ -67,8 +67,9 @@ impl ClaimedAddresses {
         if !has_lane(lane) {
             return free;
         }
-        let held = self.of_mount(mount_of(&lane.1));
-        let in_share = |more: &usize| (held + more) * SHARE_FACTOR < free.saturating_sub(*more);
+        let mount_claims = self.of_mount(mount_of(&lane.1));
+        let in_share =
+            |more: &usize| (mount_claims + more) * SHARE_FACTOR < free.saturating_sub(*more);
         (self.in_lane(lane)..places).enumerate().take_while(|(more, _)| in_share(more)).count()
     }
 
@@ -139,15 +140,15 @@ impl Claims {
     pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
         let places = self.lanes.concurrency_limit(lane, Instant::now());
         let lane = (address.space, lane.to_owned());
-        let mut held = self.lock();
-        if held.room(&lane, places) == 0 {
+        let mut state = self.lock();
+        if state.room(&lane, places) == 0 {
             return None;
         }
-        if !held.addresses.insert(address.clone()) {
-            held.passed_over.insert(address.clone());
+        if !state.addresses.insert(address.clone()) {
+            state.passed_over.insert(address.clone());
             return None;
         }
-        *held.lanes.entry(lane.clone()).or_default() += 1;
+        *state.lanes.entry(lane.clone()).or_default() += 1;
         Some(Claim { claims: Arc::clone(self), address: address.clone(), lane: Some(lane) })
     }
 
@@ -160,16 +161,16 @@ impl Claims {
     /// Returns an upper bound of the number of the lane's records that are already claimed, in the
     /// lane or outside of all lanes.
     pub(crate) fn count_claimed(&self, space: Space, lane: &str) -> usize {
-        let held = self.lock();
-        let elsewhere: usize = held.lanes.values().sum();
-        let outside = held.addresses.len().saturating_sub(elsewhere);
-        held.in_lane(&(space, lane.to_owned())) + outside
+        let state = self.lock();
+        let elsewhere: usize = state.lanes.values().sum();
+        let outside = state.addresses.len().saturating_sub(elsewhere);
+        state.in_lane(&(space, lane.to_owned())) + outside
     }
 
     /// Returns whether the mount's share allows another claim.
     pub(crate) fn has_share(&self, mount: &str) -> bool {
-        let held = self.lock();
-        held.of_mount(mount) * SHARE_FACTOR < held.count_free(true)
+        let state = self.lock();
+        state.of_mount(mount) * SHARE_FACTOR < state.count_free(true)
     }
 
     /// Returns whether any claim in lanes is free.
@@ -271,11 +272,11 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut held = self.claims.lock();
-        held.addresses.remove(&self.address);
-        let makes_room = held.passed_over.remove(&self.address) || self.lane.is_some();
-        held.leave(self.lane.take());
-        drop(held);
+        let mut state = self.claims.lock();
+        state.addresses.remove(&self.address);
+        let makes_room = state.passed_over.remove(&self.address) || self.lane.is_some();
+        state.leave(self.lane.take());
+        drop(state);
         match makes_room {
             true => self.claims.notify_of_room(),
             false => self.claims.freed.notify_waiters(),
@@ -304,14 +305,14 @@ mod tests {
     #[test]
     fn a_full_lane_stalls_no_other() {
         let claims = Arc::new(Claims::default());
-        let held: Vec<_> = (0..DEFAULT_CONCURRENCY)
+        let lane_claims: Vec<_> = (0..DEFAULT_CONCURRENCY)
             .map(|n| claims.claim_due(&lease(&n.to_string()), "m/slow").unwrap())
             .collect();
         assert!(claims.claim_due(&lease("x"), "m/slow").is_none());
         assert_eq!(claims.room(Space::Lease, "m/slow"), 0);
         assert_eq!(claims.count_claimed(Space::Lease, "m/slow"), DEFAULT_CONCURRENCY);
         assert!(claims.claim_due(&lease("x"), "m/quick").is_some());
-        drop(held);
+        drop(lane_claims);
         assert_eq!(claims.room(Space::Lease, "m/slow"), DEFAULT_CONCURRENCY);
         assert_eq!(claims.count_claimed(Space::Lease, "m/slow"), 0);
     }
@@ -329,28 +330,28 @@ mod tests {
     #[test]
     fn crowded_mount_leaves_places_for_other_mounts() {
         let claims = Arc::new(Claims::default());
-        let held: Vec<Vec<Claim>> =
+        let crowds: Vec<Vec<Claim>> =
             (0..8).map(|mount| crowd(&claims, &format!("mount {mount}"))).collect();
-        let shares: Vec<usize> = held.iter().map(Vec::len).collect();
+        let shares: Vec<usize> = crowds.iter().map(Vec::len).collect();
         assert_eq!(shares, [22, 14, 10, 6, 4, 3, 2, 1]);
         assert!(claims.claim_due(&lease("healthy"), "healthy/lane").is_some());
-        drop(held);
+        drop(crowds);
         assert_eq!(crowd(&claims, "alone").len(), 22);
     }
 
     #[test]
     fn full_lanes_leave_room_for_records_without_lane() {
         let claims = Arc::new(Claims::default());
-        let mut held: Vec<Claim> = Vec::new();
+        let mut lane_claims: Vec<Claim> = Vec::new();
         for mount in 0..IN_LANES {
-            held.extend(crowd(&claims, &format!("mount {mount}")));
+            lane_claims.extend(crowd(&claims, &format!("mount {mount}")));
         }
-        assert_eq!((held.len(), claims.has_room_in_lanes()), (IN_LANES, false));
+        assert_eq!((lane_claims.len(), claims.has_room_in_lanes()), (IN_LANES, false));
         assert!(claims.claim_due(&lease("x"), "another/lane").is_none());
         let token = |n: usize| claims.claim_due(&Address::new(Space::Token, n.to_string()), "");
         let tokens: Vec<_> = (0..WITHOUT_LANE).map(|n| token(n).unwrap()).collect();
         assert!(token(WITHOUT_LANE).is_none());
-        drop((held, tokens));
+        drop((lane_claims, tokens));
         assert!(claims.has_room_in_lanes());
         assert_eq!(claims.room(Space::Token, ""), WITHOUT_LANE);
     }

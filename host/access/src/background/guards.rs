@@ -55,10 +55,10 @@ impl CallGuards {
         &self,
         claims: &Arc<Claims>,
         unit: &mut Unit,
-        asked: GuardRequest,
+        request: GuardRequest,
     ) -> Result<(), Failure> {
         let mut set = sync::lock(&self.set);
-        if set.len() >= MAX_GUARDED_KEYS && !set.contains_key(&asked.timer) {
+        if set.len() >= MAX_GUARDED_KEYS && !set.contains_key(&request.timer) {
             return Err(Failure::invalid(format!(
                 "a call guards at most {MAX_GUARDED_KEYS} keys; finish the begun changes, or split \
                  the call into several"
@@ -66,21 +66,21 @@ impl CallGuards {
         }
         // A call uses the same mark for every write of a key: if the commit of this write fails, an
         // earlier guard of the call still belongs to the call.
-        let mark = match set.get(&asked.timer) {
+        let mark = match set.get(&request.timer) {
             Some(before) => before.mark.clone(),
             None => random::random_hex::<16>()?,
         };
         // The count of failed attempts, followed by the mark.
         let body = format!("0 {mark}").into_bytes();
-        let due = Some(asked.deadline.saturating_add(CALL_GRACE));
+        let due = Some(request.deadline.saturating_add(CALL_GRACE));
         unit.put(
-            asked.timer.clone(),
+            request.timer.clone(),
             body,
-            IndexColumns { due, lane: asked.lane, owner: OWNER.to_owned() },
+            IndexColumns { due, lane: request.lane, owner: OWNER.to_owned() },
         );
-        let before = set.remove(&asked.timer).and_then(|before| before.claim);
-        let claim = before.or_else(|| claims.claim(&asked.timer));
-        set.insert(asked.timer, ArmedGuard { mark, claim });
+        let before = set.remove(&request.timer).and_then(|before| before.claim);
+        let claim = before.or_else(|| claims.claim(&request.timer));
+        set.insert(request.timer, ArmedGuard { mark, claim });
         Ok(())
     }
 
@@ -199,7 +199,7 @@ mod tests {
         Address::new(Space::Timer, key)
     }
 
-    fn asked(key: &str, deadline: u64) -> GuardRequest {
+    fn guard_request(key: &str, deadline: u64) -> GuardRequest {
         GuardRequest { timer: timer(key), lane: "mount/lane".to_owned(), deadline }
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let guards = CallGuards::default();
         let mut unit = store.begin();
         let deadline = store.now() + 90_000;
-        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        guards.set(&Arc::default(), &mut unit, guard_request("m/a", deadline)).unwrap();
         unit.commit().await.unwrap();
         let lane = "mount/lane".to_owned();
         let while_it_runs = IndexColumns {
@@ -239,12 +239,12 @@ mod tests {
         let (_scratch, store) = TemporaryFolder::open("nothing").await;
         let guards = CallGuards::default();
         let mut unit = store.begin();
-        guards.set(&Arc::default(), &mut unit, asked("m/cancelled", store.now())).unwrap();
+        guards.set(&Arc::default(), &mut unit, guard_request("m/cancelled", store.now())).unwrap();
         unit.checkpoint().await.unwrap();
         unit.delete(timer("m/cancelled"));
         unit.commit().await.unwrap();
         let mut dropped = store.begin();
-        guards.set(&Arc::default(), &mut dropped, asked("m/dropped", store.now())).unwrap();
+        guards.set(&Arc::default(), &mut dropped, guard_request("m/dropped", store.now())).unwrap();
         drop(dropped);
         let_go(&store, &guards).await;
         assert_eq!(store.count(Space::Timer, "", 9).await.unwrap(), 0);
@@ -256,12 +256,12 @@ mod tests {
         let guards = CallGuards::default();
         let deadline = store.now() + 90_000;
         let mut unit = store.begin();
-        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        guards.set(&Arc::default(), &mut unit, guard_request("m/a", deadline)).unwrap();
         unit.checkpoint().await.unwrap();
-        guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
+        guards.set(&Arc::default(), &mut unit, guard_request("m/a", deadline)).unwrap();
         drop(unit);
-        let standing = store.begin().get(&timer("m/a")).await.unwrap().unwrap();
-        assert!(guards.is_own_guard(&timer("m/a"), &standing));
+        let row = store.begin().get(&timer("m/a")).await.unwrap().unwrap();
+        assert!(guards.is_own_guard(&timer("m/a"), &row));
         let_go(&store, &guards).await;
         assert!(index(&store, "m/a").await.unwrap().due.unwrap() < deadline);
     }
@@ -273,8 +273,8 @@ mod tests {
         let deadline = store.now() + 90_000;
         for guards in [&first, &second] {
             let mut unit = store.begin();
-            guards.set(&Arc::default(), &mut unit, asked("m/a", deadline)).unwrap();
-            guards.set(&Arc::default(), &mut unit, asked("m/b", deadline)).unwrap();
+            guards.set(&Arc::default(), &mut unit, guard_request("m/a", deadline)).unwrap();
+            guards.set(&Arc::default(), &mut unit, guard_request("m/b", deadline)).unwrap();
             unit.commit().await.unwrap();
         }
         let mut unit = store.begin();
@@ -302,10 +302,11 @@ mod tests {
         let guards = CallGuards::default();
         let mut unit = store.begin();
         for key in 0..MAX_GUARDED_KEYS {
-            guards.set(&Arc::default(), &mut unit, asked(&key.to_string(), 1)).unwrap();
+            guards.set(&Arc::default(), &mut unit, guard_request(&key.to_string(), 1)).unwrap();
         }
-        guards.set(&Arc::default(), &mut unit, asked("0", 2)).unwrap();
-        let refused = guards.set(&Arc::default(), &mut unit, asked("one too many", 1)).unwrap_err();
+        guards.set(&Arc::default(), &mut unit, guard_request("0", 2)).unwrap();
+        let refused =
+            guards.set(&Arc::default(), &mut unit, guard_request("one too many", 1)).unwrap_err();
         assert!(refused.message.contains("at most 64 keys"), "{refused}");
         unit.commit().await.unwrap();
         assert_eq!(store.count(Space::Timer, "", 99).await.unwrap(), 64);

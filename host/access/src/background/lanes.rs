@@ -167,8 +167,8 @@ impl Lanes {
 
     /// Returns the time until the first resting lane has rested.
     pub(super) fn next_end(&self, now: Instant) -> Option<Duration> {
-        let known = sync::lock(&self.known);
-        let lanes = known.values().flat_map(|of_mount| of_mount.lanes.values());
+        let mounts = sync::lock(&self.known);
+        let lanes = mounts.values().flat_map(|of_mount| of_mount.lanes.values());
         lanes.filter_map(|(lane, _)| lane.rest(now)).min()
     }
 
@@ -203,18 +203,18 @@ impl Lanes {
     }
 
     fn find(&self, name: &str) -> Lane {
-        let known = sync::lock(&self.known);
-        known.get(mount_of(name)).map(|of_mount| of_mount.find(name)).unwrap_or_default()
+        let mounts = sync::lock(&self.known);
+        mounts.get(mount_of(name)).map(|of_mount| of_mount.find(name)).unwrap_or_default()
     }
 
     fn change<T>(&self, name: &str, change: impl FnOnce(&mut Lane) -> T) -> T {
-        let mut known = sync::lock(&self.known);
-        let of_mount = known.entry(mount_of(name).to_owned()).or_default();
+        let mut mounts = sync::lock(&self.known);
+        let of_mount = mounts.entry(mount_of(name).to_owned()).or_default();
         let mut lane = of_mount.find(name);
         let changed = change(&mut lane);
         of_mount.keep(name, lane);
         if of_mount.lanes.is_empty() {
-            known.remove(mount_of(name));
+            mounts.remove(mount_of(name));
         }
         changed
     }

@@ -44,8 +44,9 @@ pub async fn change_entity_alias(
 ) -> Result<(Alias, String), Failure> {
     let owner = change.find_owner::<Entity>(unit).await?;
     let is_meant = |alias: &&Alias| change.is_of(alias);
-    let known = owner.as_ref().and_then(|owner| owner.aliases.iter().find(is_meant)).cloned();
-    let alias = change.apply(now, known)?;
+    let stored_alias =
+        owner.as_ref().and_then(|owner| owner.aliases.iter().find(is_meant)).cloned();
+    let alias = change.apply(now, stored_alias)?;
     let taken = entity::by_alias(unit, &alias.mount.accessor, &alias.name).await?;
     refuse_taken(taken.iter().flat_map(|taken| &taken.aliases), &alias)?;
     let target = match &change.canonical_id {
@@ -91,13 +92,13 @@ pub async fn change_group_alias(
     change: AliasChange,
 ) -> Result<(Alias, String), Failure> {
     let owner = change.find_owner::<Group>(unit).await?;
-    let known = owner.as_ref().and_then(|owner| owner.alias.clone());
-    let alias = change.apply(now, known.clone())?;
+    let stored_alias = owner.as_ref().and_then(|owner| owner.alias.clone());
+    let alias = change.apply(now, stored_alias.clone())?;
     let taken = group::by_alias(unit, &alias.mount.accessor, &alias.name).await?;
     refuse_taken(taken.iter().flat_map(|taken| &taken.alias), &alias)?;
-    let given = existing_group(unit, change.canonical_id.as_deref(), owner.as_ref()).await?;
-    let is_new = given.is_none();
-    let target = match given {
+    let found_group = existing_group(unit, change.canonical_id.as_deref(), owner.as_ref()).await?;
+    let is_new = found_group.is_none();
+    let target = match found_group {
         Some(group) => group,
         None => Arc::new(new_external_group(unit, now).await?),
     };
@@ -109,7 +110,7 @@ pub async fn change_group_alias(
     }
     if owner.is_some_and(|owner| owner.id != target.id) {
         forget_group_alias(unit, &alias.id).await?;
-    } else if known.is_some_and(|known| !alias.is(&known.mount.accessor, &known.name)) {
+    } else if stored_alias.is_some_and(|stored| !alias.is(&stored.mount.accessor, &stored.name)) {
         membership::let_all_leave(unit, &target.id)?;
     }
     let modify_index = target.modify_index + 1;
@@ -231,15 +232,15 @@ impl AliasChange {
     }
 
     /// Returns the changed or new alias.
-    fn apply(&self, now: u64, known: Option<Alias>) -> Result<Alias, Failure> {
+    fn apply(&self, now: u64, stored_alias: Option<Alias>) -> Result<Alias, Failure> {
         if let Some(name) = &self.name {
             check_name("name", name)?;
         }
         if let Some(metadata) = &self.custom_metadata {
             check_metadata("custom_metadata", metadata)?;
         }
-        let mut alias = match (known, &self.name, &self.mount) {
-            (Some(known), ..) => Alias { updated: now, ..known },
+        let mut alias = match (stored_alias, &self.name, &self.mount) {
+            (Some(stored), ..) => Alias { updated: now, ..stored },
             (None, Some(name), Some(mount)) => {
                 Alias::new(random::uuid()?, mount.clone(), name, now)
             }

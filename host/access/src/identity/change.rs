@@ -36,20 +36,20 @@ pub struct GroupChange {
     pub groups: Option<BTreeSet<String>>,
 }
 
-/// Writes an entity: `known`, or a new entity. Returns the entity after the change. `now` is store
-/// time in milliseconds.
+/// Writes an entity: `stored_entity`, or a new entity. Returns the entity after the change. `now`
+/// is store time in milliseconds.
 ///
 /// # Errors
 /// 400 if the name is taken, or if a field has an invalid value.
 pub async fn change_entity(
     unit: &mut Unit,
     now: u64,
-    known: Option<Arc<Entity>>,
+    stored_entity: Option<Arc<Entity>>,
     (change, is_disabled): (IdentityChange, Option<bool>),
 ) -> Result<Entity, Failure> {
     let change = change.into_checked()?;
-    let mut after = match &known {
-        Some(known) => Entity { updated: now, ..Entity::clone(known) },
+    let mut after = match &stored_entity {
+        Some(stored_entity) => Entity { updated: now, ..Entity::clone(stored_entity) },
         None => Entity::new(random::uuid()?, String::new(), now),
     };
     let named = (change.name, after.name);
@@ -57,12 +57,12 @@ pub async fn change_entity(
     after.metadata = change.metadata.unwrap_or(after.metadata);
     after.policies = change.policies.unwrap_or(after.policies);
     after.is_disabled = is_disabled.unwrap_or(after.is_disabled);
-    entity::put(unit, known.as_deref(), &after)?;
+    entity::put(unit, stored_entity.as_deref(), &after)?;
     Ok(after)
 }
 
-/// Writes a group: `known`, or a new group. Returns the group after the change. `now` is store time
-/// in milliseconds.
+/// Writes a group: `stored_group`, or a new group. Returns the group after the change. `now` is
+/// store time in milliseconds.
 ///
 /// # Errors
 /// 400 if the name is taken, a member is invalid, the kind would change, or a field has an invalid
@@ -70,19 +70,19 @@ pub async fn change_entity(
 pub async fn change_group(
     unit: &mut Unit,
     now: u64,
-    known: Option<Arc<Group>>,
+    stored_group: Option<Arc<Group>>,
     change: GroupChange,
 ) -> Result<Group, Failure> {
     let common = change.common.into_checked()?;
-    let kind = change.kind.or(known.as_ref().map(|known| known.kind)).unwrap_or_default();
-    let mut after = match &known {
-        Some(known) if known.kind != kind => {
+    let kind = change.kind.or(stored_group.as_ref().map(|group| group.kind)).unwrap_or_default();
+    let mut after = match &stored_group {
+        Some(stored_group) if stored_group.kind != kind => {
             return Err(Failure::invalid(format!(
                 "group type cannot be changed: the group is {}; make another group",
-                known.kind.word()
+                stored_group.kind.word()
             )));
         }
-        Some(known) => Group { updated: now, ..Group::clone(known) },
+        Some(stored_group) => Group { updated: now, ..Group::clone(stored_group) },
         None => Group::new(random::uuid()?, String::new(), kind, now),
     };
     let named = (common.name, after.name);
@@ -97,7 +97,7 @@ pub async fn change_group(
     if let Some(entities) = change.entities.filter(|_| kind == GroupKind::Internal) {
         membership::set_members(unit, &after.id, &entities).await?;
     }
-    group::put(unit, known.as_deref(), &after)?;
+    group::put(unit, stored_group.as_deref(), &after)?;
     Ok(after)
 }
 

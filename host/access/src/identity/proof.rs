@@ -39,8 +39,8 @@ impl LoginProof {
     /// Keeps the groups of an `earlier` proof of the same alias if this proof does not name groups.
     pub(crate) fn keep_groups_of(self, earlier: Option<&Self>) -> Self {
         let is_same = |earlier: &&Self| earlier.alias == self.alias && earlier.name == self.name;
-        let kept = earlier.filter(is_same).and_then(|earlier| earlier.groups.clone());
-        Self { groups: self.groups.or(kept), ..self }
+        let earlier_groups = earlier.filter(is_same).and_then(|earlier| earlier.groups.clone());
+        Self { groups: self.groups.or(earlier_groups), ..self }
     }
 
     fn is_of(&self, alias: &Alias) -> bool {

@@ -52,12 +52,12 @@ pub async fn sign_in(
 ) -> Result<Option<SignedInEntity>, Failure> {
     check_name("the alias of the login", &proven.alias)?;
     check_metadata("the metadata of the alias", &proven.metadata)?;
-    let known = entity::by_alias(unit, &proven.mount.accessor, &proven.alias).await?;
-    if known.as_ref().is_some_and(|known| known.is_disabled) {
+    let stored_entity = entity::by_alias(unit, &proven.mount.accessor, &proven.alias).await?;
+    if stored_entity.as_ref().is_some_and(|entity| entity.is_disabled) {
         return Ok(None);
     }
-    let mut entity = match &known {
-        Some(known) => Entity::clone(known),
+    let mut entity = match &stored_entity {
+        Some(stored_entity) => Entity::clone(stored_entity),
         None => first_seen(unit, now, proven).await?,
     };
     let groups = match &proven.group_aliases {
@@ -68,8 +68,8 @@ pub async fn sign_in(
         None => None,
     };
     let proof = refresh_alias(&mut entity, now, proven, groups)?;
-    if known.as_deref() != Some(&entity) {
-        entity::put(unit, known.as_deref(), &entity)?;
+    if stored_entity.as_deref() != Some(&entity) {
+        entity::put(unit, stored_entity.as_deref(), &entity)?;
     }
     Ok(Some(SignedInEntity { entity_id: entity.id, proof }))
 }

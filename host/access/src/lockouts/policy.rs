@@ -34,14 +34,14 @@ impl LockoutPolicy {
     ///
     /// # Errors
     /// 400 that names the member.
-    pub fn changed_by(mut self, given: &Value) -> Result<Self, Failure> {
-        let Value::Object(given) = given else {
+    pub fn changed_by(mut self, settings: &Value) -> Result<Self, Failure> {
+        let Value::Object(settings) = settings else {
             return Err(policy_refusal(
                 "",
                 "must be an object, e.g. {\"lockout_threshold\": 5, \"lockout_duration\": \"15m\"}",
             ));
         };
-        for (name, value) in given {
+        for (name, value) in settings {
             if value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty()) {
                 continue;
             }

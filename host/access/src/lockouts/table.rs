@@ -4,7 +4,7 @@
 //! This file prevents failed logins with many names from evicting the counter of a guessed name,
 //! which would allow endless guessing. A locked name is never evicted before its time. Otherwise
 //! the client with the most counters loses its counter with the fewest failures. A client may have
-//! more names than the rate limit of strangers (`strangers.rs`) lets it try within 15 minutes, the
+//! more names than the rate limit (`unauthenticated_limits.rs`) lets it try within 15 minutes, the
 //! usual life of a counter. A client that locked its maximum of names cannot try another name.
 //!
 //! A counter takes some 250 bytes: the key is a keyed hash, and only a locked counter keeps the

@@ -96,12 +96,16 @@ fn client_with_most_names_yields_room_to_others() {
     for number in 0..1_000 {
         lockouts.count(of(&format!("other-{number}"), 9), POLICY, 6);
     }
-    let kept = |mine: u64| {
+    let remaining_names = |mine: u64| {
         let names = (0..60_u64).filter(|number| number % 3 == mine);
         let key = |number| lockouts.key(M, &format!("name-{number}"));
         names.filter(|number| sync::lock(&lockouts.table).get(&key(*number)).is_some()).count()
     };
-    assert!((0..3).all(|mine| kept(mine) >= 15), "{:?}", [kept(0), kept(1), kept(2)]);
+    assert!(
+        (0..3).all(|mine| remaining_names(mine) >= 15),
+        "{:?}",
+        [remaining_names(0), remaining_names(1), remaining_names(2)]
+    );
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn members_change_alone_and_nonsense_names_its_member() {
         Ok(usual),
         "the shown settings are accepted unchanged"
     );
-    for (given, named) in [
+    for (settings, named) in [
         (json!("5"), "must be an object"),
         (json!({"lockout_threshold": 0}), "lockout_threshold must be 1"),
         (json!({"lockout_threshold": "many"}), "lockout_threshold"),
@@ -161,7 +165,7 @@ fn members_change_alone_and_nonsense_names_its_member() {
         (json!({"lockout_disable": "perhaps"}), "lockout_disable"),
         (json!({"threshold": 5}), "\"threshold\""),
     ] {
-        let why = usual.changed_by(&given).unwrap_err().message;
+        let why = usual.changed_by(&settings).unwrap_err().message;
         assert!(why.contains(named), "{why}");
     }
 }

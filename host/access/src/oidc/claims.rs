@@ -104,8 +104,8 @@ fn value(name: &str, identity: &TemplateIdentity, now: u64) -> Option<Value> {
     if let Some(rest) = name.strip_prefix("time.now") {
         return evaluate_time(rest, now);
     }
-    if let Some(whole) = whole_value(name, identity) {
-        return Some(whole);
+    if let Some(identity_value) = whole_value(name, identity) {
+        return Some(identity_value);
     }
     let reference = TemplateReference::parse(name)?;
     Some(json!(identity.value(&reference).unwrap_or_default()))

@@ -162,14 +162,14 @@ mod tests {
 
     #[test]
     fn issuer_is_only_scheme_host_and_port() {
-        for (text, kept) in [
+        for (text, issuer) in [
             ("https://a.example", "https://a.example"),
             ("https://a.example:8200/", "https://a.example:8200"),
             ("http://127.0.0.1:8200", "http://127.0.0.1:8200"),
             ("http://[::1]:8200", "http://[::1]:8200"),
             ("", ""),
         ] {
-            assert_eq!(IssuerConfig::of(text).unwrap().issuer, kept);
+            assert_eq!(IssuerConfig::of(text).unwrap().issuer, issuer);
         }
         for wrong in [
             "a.example",

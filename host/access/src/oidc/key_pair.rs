@@ -79,13 +79,13 @@ impl TokenSigningKey {
     /// # Errors
     /// 500 when the machine's random generator fails.
     pub(super) fn make(alg: TokenAlgorithm) -> Result<Self, Failure> {
-        let made = match alg.kind() {
+        let key_pair = match alg.kind() {
             KeyType::Rsa => make_rsa(),
             KeyType::Elliptic(curve, name) => make_ecdsa(curve, name),
             KeyType::Ed25519 => make_ed25519(),
         };
         let (private, public) =
-            made.ok_or_else(|| Failure::internal(format!("no {} key was made", alg.word())))?;
+            key_pair.ok_or_else(|| Failure::internal(format!("no {} key was made", alg.word())))?;
         let published = PublishedKey { kid: random::uuid()?, alg, public };
         Ok(Self { published, private })
     }
@@ -196,17 +196,17 @@ mod tests {
     #[test]
     fn published_key_verifies_signatures_before_and_after_storage() {
         for alg in TokenAlgorithm::ALL {
-            let made = TokenSigningKey::make(alg).unwrap();
-            let stored = serde_json::to_vec(&made).unwrap();
+            let key = TokenSigningKey::make(alg).unwrap();
+            let stored = serde_json::to_vec(&key).unwrap();
             let read: TokenSigningKey = serde_json::from_slice(&stored).unwrap();
-            assert_eq!(read, made);
+            assert_eq!(read, key);
             let signed = read.sign(MESSAGE).unwrap();
-            assert!(made.published.verifies(MESSAGE, &signed), "{alg:?}");
-            assert!(!made.published.verifies(b"another", &signed), "{alg:?}");
+            assert!(key.published.verifies(MESSAGE, &signed), "{alg:?}");
+            assert!(!key.published.verifies(b"another", &signed), "{alg:?}");
             let other = TokenSigningKey::make(alg).unwrap().published;
             assert!(!other.verifies(MESSAGE, &signed), "{alg:?}");
             for alg in TokenAlgorithm::ALL.into_iter().filter(|other| *other != alg) {
-                let misread = PublishedKey { alg, ..made.published.clone() };
+                let misread = PublishedKey { alg, ..key.published.clone() };
                 assert!(!misread.verifies(MESSAGE, &signed), "{alg:?}");
             }
         }
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn private_key_is_hidden_and_invalid_bytes_fail() {
-        let made = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
-        let shown = format!("{made:?}");
+        let key = TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap();
+        let shown = format!("{key:?}");
         assert!(shown.contains("PrivateKey(hidden)"), "{shown}");
         for alg in TokenAlgorithm::ALL {
-            let (private, published) = (PrivateKey::of(b"no key"), made.published.clone());
+            let (private, published) = (PrivateKey::of(b"no key"), key.published.clone());
             let wrong = TokenSigningKey { private, published: PublishedKey { alg, ..published } };
             assert!(wrong.sign(MESSAGE).is_err(), "{alg:?}");
         }

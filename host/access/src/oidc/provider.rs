@@ -103,7 +103,7 @@ impl OidcProvider {
         }
     }
 
-    pub(super) fn tell_of_rotation(&self, name: &str) {
+    pub(super) fn log_rotation(&self, name: &str) {
         self.log.line("info", "oidc-key-rotated", &[("key", name.to_owned())]);
     }
 }

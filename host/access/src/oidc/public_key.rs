@@ -114,12 +114,12 @@ mod tests {
 
     #[test]
     fn text_without_rsa_key_reads_as_none() {
-        let whole = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
-        assert!(PublicJwk::of_rsa(&whole).is_some());
-        for length in 0..whole.len() {
-            assert_eq!(PublicJwk::of_rsa(whole.get(..length).unwrap()), None, "{length}");
+        let key_bytes = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
+        assert!(PublicJwk::of_rsa(&key_bytes).is_some());
+        for length in 0..key_bytes.len() {
+            assert_eq!(PublicJwk::of_rsa(key_bytes.get(..length).unwrap()), None, "{length}");
         }
-        let longer = [whole.as_slice(), &[0]].concat();
+        let longer = [key_bytes.as_slice(), &[0]].concat();
         assert_eq!(PublicJwk::of_rsa(&longer), None);
         assert_eq!(PublicJwk::of_rsa(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
     }

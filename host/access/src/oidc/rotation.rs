@@ -28,7 +28,7 @@ impl OidcProvider {
             key.put(unit, name)?;
             // On a conflict with an operator's change of the key, the rotation is retried at once.
             if finish.try_commit().await? {
-                self.tell_of_rotation(name);
+                self.log_rotation(name);
                 return Ok(());
             }
         }

@@ -13,13 +13,13 @@ use unicode_normalization::UnicodeNormalization;
 /// Length of text that counts as an additional comparison, in bytes.
 const TEXT_BYTES_A_COMPARISON: u64 = 1024;
 
-/// Returns true if everything in `asked` is listed. An empty list or map must itself be listed,
+/// Returns true if everything in `parameter` is listed. An empty list or map must itself be listed,
 /// because many endpoints read an empty list as "no restriction".
-pub(super) fn holds_only(asked: &Value, list: &[Value]) -> bool {
-    if is_listed(asked, list) {
+pub(super) fn holds_only(parameter: &Value, list: &[Value]) -> bool {
+    if is_listed(parameter, list) {
         return true;
     }
-    match asked {
+    match parameter {
         Value::Array(items) => !items.is_empty() && items.iter().all(|item| is_listed(item, list)),
         Value::Object(entries) => {
             !entries.is_empty() && entries.iter().all(|entry| is_listed(&format_pair(entry), list))
@@ -28,14 +28,14 @@ pub(super) fn holds_only(asked: &Value, list: &[Value]) -> bool {
     }
 }
 
-/// Returns true if `asked`, or any value nested in `asked`, is listed or could be read as a listed
-/// value.
-pub(super) fn holds_any(asked: &Value, list: &[PolicyValue<'_>]) -> bool {
-    let read = ComparedValue::of(asked);
+/// Returns true if `parameter`, or any value nested in `parameter`, is listed or could be read as a
+/// listed value.
+pub(super) fn holds_any(parameter: &Value, list: &[PolicyValue<'_>]) -> bool {
+    let read = ComparedValue::of(parameter);
     if list.iter().any(|written| may_mean(&read, written)) {
         return true;
     }
-    match asked {
+    match parameter {
         Value::Array(items) => items.iter().any(|item| holds_any(item, list)),
         Value::Object(entries) => entries.iter().any(|entry| {
             let pair = format_pair(entry);
@@ -46,11 +46,11 @@ pub(super) fn holds_any(asked: &Value, list: &[PolicyValue<'_>]) -> bool {
     }
 }
 
-/// Returns the cost of comparing `asked` with a single policy value, in comparisons: 1 for each
+/// Returns the cost of comparing `parameter` with a single policy value, in comparisons: 1 for each
 /// nested value, and more for long texts.
-pub(super) fn comparison_cost(asked: &Value) -> u64 {
+pub(super) fn comparison_cost(parameter: &Value) -> u64 {
     let of_text = |text: &str| 1 + text.len() as u64 / TEXT_BYTES_A_COMPARISON;
-    match asked {
+    match parameter {
         Value::String(text) => of_text(text),
         Value::Array(items) => 1 + items.iter().map(comparison_cost).sum::<u64>(),
         Value::Object(entries) => {
@@ -110,27 +110,27 @@ fn format_pair((key, value): (&String, &Value)) -> Value {
     scalar(value).map_or(Value::Null, |text| format!("{key}={text}").into())
 }
 
-fn is_listed(asked: &Value, list: &[Value]) -> bool {
-    list.iter().any(|written| is_same(asked, written))
+fn is_listed(parameter: &Value, list: &[Value]) -> bool {
+    list.iter().any(|written| is_same(parameter, written))
 }
 
 /// Returns true if a request value equals a policy value.
-pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
-    match (asked, written) {
+pub(super) fn is_same(parameter: &Value, written: &Value) -> bool {
+    match (parameter, written) {
         (_, Value::String(any)) if any == "*" => true,
         (Value::Bool(flag), _) if flag_of(written) == Some(*flag) => true,
-        (Value::Number(asked), Value::Number(written)) => {
-            let fractional = asked.is_f64() || written.is_f64();
-            asked == written || fractional && asked.as_f64() == written.as_f64()
+        (Value::Number(parameter), Value::Number(written)) => {
+            let fractional = parameter.is_f64() || written.is_f64();
+            parameter == written || fractional && parameter.as_f64() == written.as_f64()
         }
         (Value::Number(number), Value::String(text)) => {
             // Durations arrive here in seconds, in every form that a client may send.
             matches_glob(text, &number.to_string())
                 || seconds_of(written).is_some() && seconds_of(written) == number.as_u64()
         }
-        _ => match (scalar(asked), scalar(written)) {
-            (Some(asked), Some(written)) => matches_glob(&written, &asked),
-            _ => asked == written,
+        _ => match (scalar(parameter), scalar(written)) {
+            (Some(parameter), Some(written)) => matches_glob(&written, &parameter),
+            _ => parameter == written,
         },
     }
 }
@@ -138,16 +138,16 @@ pub(super) fn is_same(asked: &Value, written: &Value) -> bool {
 /// Returns true if the endpoint could read a request value as the forbidden value. Values of fields
 /// without a declared kind arrive as sent: `"TRUE"` may be a flag, and `"60m"` may be the policy's
 /// 3600.
-fn may_mean(asked: &ComparedValue<'_>, written: &PolicyValue<'_>) -> bool {
+fn may_mean(parameter: &ComparedValue<'_>, written: &PolicyValue<'_>) -> bool {
     let PolicyValue { read, is_flag } = written;
-    let is_like = match (&asked.folded, &read.folded) {
-        (Some(asked), Some(written)) => matches_glob(written, asked),
+    let is_like = match (&parameter.folded, &read.folded) {
+        (Some(parameter), Some(written)) => matches_glob(written, parameter),
         _ => false,
     };
-    is_same(asked.value, read.value)
+    is_same(parameter.value, read.value)
         || is_like
-        || *is_flag && asked.flag.is_some() && asked.flag == read.flag
-        || asked.seconds.is_some() && asked.seconds == read.seconds
+        || *is_flag && parameter.flag.is_some() && parameter.flag == read.flag
+        || parameter.seconds.is_some() && parameter.seconds == read.seconds
 }
 
 /// Removes the differences that endpoints ignore in names and paths: case, surrounding white space,

@@ -53,14 +53,14 @@ impl ParameterConstraints {
         if self.are_none() {
             return Ok(());
         }
-        let given = SentParameter::all(fields, schema);
+        let parameters = SentParameter::all(fields, schema);
         let every: Vec<&SentParameter<'_>> =
-            given.iter().flat_map(SentParameter::flatten_settings).collect();
+            parameters.iter().flat_map(SentParameter::flatten_settings).collect();
         let is_given = |name: &str| every.iter().any(|one| one.is_read && one.name == name);
         if let Some(name) = self.required.iter().find(|name| !is_given(&canonical(name, schema))) {
             return Err(format!("without parameter {}, which the policy requires", quoted(name)));
         }
-        if self.denied.contains_key("*") && !given.is_empty() {
+        if self.denied.contains_key("*") && !parameters.is_empty() {
             return Err("with any parameter".to_owned());
         }
         let denied = denied_by_field(&self.denied, schema);
@@ -70,7 +70,7 @@ impl ParameterConstraints {
         if self.allowed.is_empty() {
             return Ok(());
         }
-        given.iter().try_for_each(|parameter| allowed.check(parameter))
+        parameters.iter().try_for_each(|parameter| allowed.check(parameter))
     }
 
     pub(super) fn are_none(&self) -> bool {
@@ -103,7 +103,10 @@ fn denied_by_field<'a>(lists: &'a ParameterLists, schema: &[Field]) -> FieldList
 }
 
 /// Refuses a request whose comparison would take too long, before anything is compared.
-fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&SentParameter<'_>]) -> Result<(), String> {
+fn check_effort(
+    rules: [&FieldLists<'_>; 2],
+    parameters: &[&SentParameter<'_>],
+) -> Result<(), String> {
     let values = |name: &str| -> u64 {
         let lists = rules.iter().filter_map(|lists| lists.get(name)).flatten();
         lists.map(|list| list.len() as u64).sum()
@@ -114,7 +117,7 @@ fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&SentParameter<'_>]) -> Re
         let listed = any.saturating_add(values(&one.name)).saturating_add(counted);
         if listed == 0 { 0 } else { comparison_cost(&one.value).saturating_mul(listed) }
     };
-    let effort = given.iter().map(of_one).fold(0, u64::saturating_add);
+    let effort = parameters.iter().map(of_one).fold(0, u64::saturating_add);
     if effort <= MOST_COMPARISONS {
         return Ok(());
     }
@@ -125,8 +128,8 @@ fn check_effort(rules: [&FieldLists<'_>; 2], given: &[&SentParameter<'_>]) -> Re
     ))
 }
 
-fn check_denied(denied: &FieldLists<'_>, given: &[&SentParameter<'_>]) -> Result<(), String> {
-    for parameter in given {
+fn check_denied(denied: &FieldLists<'_>, parameters: &[&SentParameter<'_>]) -> Result<(), String> {
+    for parameter in parameters {
         let SentParameter { name, counts_as, value, .. } = parameter;
         let by_settings = parameter.by_settings();
         let is_listed = |list: &Vec<Value>| {
@@ -229,8 +232,8 @@ fn not_with_this_value(name: &str) -> String {
 fn merge_lists(lists: &mut ParameterLists, other: &ParameterLists) {
     for (name, values) in other {
         match lists.get_mut(name) {
-            Some(known) if known.is_empty() || values.is_empty() => known.clear(),
-            Some(known) => known.extend(values.iter().cloned()),
+            Some(own_values) if own_values.is_empty() || values.is_empty() => own_values.clear(),
+            Some(own_values) => own_values.extend(values.iter().cloned()),
             None => {
                 lists.insert(name.clone(), values.clone());
             }

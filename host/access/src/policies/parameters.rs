@@ -33,9 +33,9 @@ pub(super) struct SentParameter<'a> {
 impl<'a> SentParameter<'a> {
     /// Returns the sent parameters, resolved by the endpoint's fields. `null` counts as absent.
     pub(super) fn all(sent: &'a Map<String, Value>, schema: &[Field]) -> Vec<Self> {
-        let given = sent.iter().filter(|(_, value)| !value.is_null());
+        let entries = sent.iter().filter(|(_, value)| !value.is_null());
         let mut all: Vec<Self> =
-            given.map(|(name, value)| Self::of(name, Cow::Borrowed(value), schema)).collect();
+            entries.map(|(name, value)| Self::of(name, Cow::Borrowed(value), schema)).collect();
         let said: Vec<String> = all.iter().flat_map(Self::said_of_others).collect();
         for parameter in &mut all {
             parameter.defers = parameter.defers && said.contains(&parameter.name);
@@ -88,14 +88,14 @@ fn inside(group: &Field, value: &Value) -> (Vec<SentParameter<'static>>, bool) {
     let Some(entries) = value.as_object().filter(|_| !group.members.is_empty()) else {
         return (Vec::new(), true);
     };
-    let given = || entries.iter().filter(|(_, value)| !value.is_null());
-    let known = given().filter_map(|(name, value)| {
+    let non_null_entries = || entries.iter().filter(|(_, value)| !value.is_null());
+    let parameters = non_null_entries().filter_map(|(name, value)| {
         let read = fields::value_of(field(name, &group.members)?, value);
         let value = Cow::Owned(read.unwrap_or_else(|| value.clone()));
         Some(SentParameter::of(name, value, &group.members))
     });
-    let holds_others = given().any(|(name, _)| field(name, &group.members).is_none());
-    (known.collect(), holds_others)
+    let holds_others = non_null_entries().any(|(name, _)| field(name, &group.members).is_none());
+    (parameters.collect(), holds_others)
 }
 
 /// Returns the lower-case canonical name of a field that a rule calls `name`. For an old name, this
@@ -126,7 +126,7 @@ fn member<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
 
 /// Returns the field that a rule calls `name`, ignoring case.
 fn field<'a>(name: &str, schema: &'a [Field]) -> Option<&'a Field> {
-    schema.iter().find(|field| names(field).any(|known| known.eq_ignore_ascii_case(name)))
+    schema.iter().find(|field| names(field).any(|spelling| spelling.eq_ignore_ascii_case(name)))
 }
 
 fn names(field: &Field) -> impl Iterator<Item = &String> {

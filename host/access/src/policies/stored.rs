@@ -248,7 +248,7 @@ mod tests {
     }
 
     /// Returns a cache that holds the policy `p` for these callers.
-    fn kept(text: &str, callers: &[&TemplateIdentity]) -> (PolicyCache, Vec<String>) {
+    fn filled_cache(text: &str, callers: &[&TemplateIdentity]) -> (PolicyCache, Vec<String>) {
         let policy = Policy::parse("p", text).unwrap();
         let references: BTreeSet<TemplateReference> = policy.references().cloned().collect();
         let (mut cache, names) = (PolicyCache::default(), vec!["p".to_owned()]);
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn templated_acl_is_never_served_to_another_caller() {
         let (ann, bob) = (called("1", "ann"), called("2", "bob"));
-        let (cache, names) = kept(TEMPLATED, &[&ann, &bob]);
+        let (cache, names) = filled_cache(TEMPLATED, &[&ann, &bob]);
         for (identity, path, other) in
             [(&ann, "home/ann", "home/bob"), (&bob, "home/bob", "home/ann")]
         {
@@ -282,15 +282,17 @@ mod tests {
 
     #[test]
     fn acl_without_templates_is_shared_between_callers() {
-        let (cache, names) =
-            kept(r#"path "x" { capabilities = ["read"] }"#, &[&TemplateIdentity::default()]);
+        let (cache, names) = filled_cache(
+            r#"path "x" { capabilities = ["read"] }"#,
+            &[&TemplateIdentity::default()],
+        );
         assert!(cache.acl(&names, &called("1", "ann")).is_some());
         assert!(cache.acl(&["p".to_owned(), "q".to_owned()], &called("1", "ann")).is_none());
     }
 
     #[test]
     fn policy_cache_is_reset_before_exceeding_rule_limit() {
-        let (mut cache, names) = kept(TEMPLATED, &[]);
+        let (mut cache, names) = filled_cache(TEMPLATED, &[]);
         for number in 0..MOST_RULES + 10 {
             let identity = called("1", &format!("caller-{number}"));
             cache.keep_acl(&names, Vec::new(), &identity, &Arc::new(Acl::new([])));

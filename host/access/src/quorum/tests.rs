@@ -33,14 +33,14 @@ fn finds(attempt: &mut Quorum, share: &KeyShare, key: &SealKey) -> bool {
 fn threshold_of_right_shares_unseals_among_bogus_shares() {
     for bogus_first in [true, false] {
         let (key, shares, mut attempt) = split(5, 3);
-        let strangers = [bogus(5, 1), bogus(1, 2), bogus(4, 3)];
+        let bogus_shares = [bogus(5, 1), bogus(1, 2), bogus(4, 3)];
         assert!(!finds(&mut attempt, &shares[0], &key));
         if bogus_first {
-            assert!(strangers.iter().all(|share| !finds(&mut attempt, share, &key)));
+            assert!(bogus_shares.iter().all(|share| !finds(&mut attempt, share, &key)));
             attempt.end_attempt(client(HERE)).unwrap();
         }
         assert!(!finds(&mut attempt, &shares[1], &key));
-        assert!(strangers.iter().all(|share| !finds(&mut attempt, share, &key)));
+        assert!(bogus_shares.iter().all(|share| !finds(&mut attempt, share, &key)));
         assert!(finds(&mut attempt, &shares[2], &key));
     }
 }
@@ -59,8 +59,8 @@ fn endless_shares_cost_bounded_number_of_combinations() {
                 assert!(keys <= 3 * most, "{keys} of {threshold} by {clients}");
             }
             let least = others_needed(attempt.config).min(60 / clients as usize);
-            let kept = attempt.givers.iter().map(|giver| giver.given.len()).min().unwrap();
-            assert!(kept >= least, "{kept} of {threshold} by {clients}");
+            let share_count = attempt.givers.iter().map(|giver| giver.given.len()).min().unwrap();
+            assert!(share_count >= least, "{share_count} of {threshold} by {clients}");
             assert!(attempt.givers.len() <= MAX_GIVERS);
         }
     }
@@ -91,7 +91,7 @@ fn bogus_shares_of_other_addresses_spoil_no_unsealing() {
     for operators in [[0, 0, 0], [0, 0, 1], [0, 1, 2]] {
         let (key, shares, mut attempt) = split(5, 3);
         for (share, operator) in shares.iter().zip(operators) {
-            (10..13).for_each(|stranger| flood(&mut attempt, stranger, &key));
+            (10..13).for_each(|address| flood(&mut attempt, address, &key));
             let is_last = share.is_same(&shares[2]);
             assert_eq!(finds_from(operator, &mut attempt, share, &key), is_last, "{operators:?}");
         }
@@ -104,13 +104,8 @@ fn one_address_with_all_shares_unseals_among_crowd() {
         let (key, shares, mut attempt) = split(6, threshold);
         let needed = usize::try_from(threshold).unwrap();
         for (index, share) in shares[..needed].iter().enumerate() {
-            (100..120).for_each(|stranger| {
-                finds_from(
-                    stranger,
-                    &mut attempt,
-                    &bogus(6, u8::try_from(stranger).unwrap()),
-                    &key,
-                );
+            (100..120).for_each(|address| {
+                finds_from(address, &mut attempt, &bogus(6, u8::try_from(address).unwrap()), &key);
             });
             assert_eq!(finds(&mut attempt, share, &key), index + 1 == needed, "{threshold}");
         }
@@ -121,9 +116,9 @@ fn one_address_with_all_shares_unseals_among_crowd() {
 fn crowd_of_addresses_delays_but_never_prevents_unsealing() {
     let (key, shares, mut attempt) = split(5, 3);
     let opened = (0..2_000_u32).any(|round| {
-        for stranger in 0..20 {
-            let filler = u8::try_from(stranger).unwrap();
-            finds_from(100 + stranger, &mut attempt, &bogus(filler % 5 + 1, filler), &key);
+        for address in 0..20 {
+            let filler = u8::try_from(address).unwrap();
+            finds_from(100 + address, &mut attempt, &bogus(filler % 5 + 1, filler), &key);
         }
         let operator = round % 3;
         finds_from(operator, &mut attempt, &shares[operator as usize], &key)

@@ -99,7 +99,7 @@ impl Quotas {
         let Some(active) = self.deciding_quota(mount, below) else { return Ok(None) };
         let ActiveLeaseQuota { name, quota, tally } = &*active;
         let most = u64::from(quota.max_leases);
-        match tally.let_in(most, async || quota.count(store).await).await? {
+        match tally.admit(most, async || quota.count(store).await).await? {
             Some(place) => Ok(Some(place)),
             None => Err(Failure::new(
                 FailureKind::RateLimited,

@@ -47,10 +47,10 @@ impl LeaseSlot {
     /// Gives back the place of a call that stored neither a lease nor a reservation.
     pub fn give_back(self) {
         // Together with the end of the call, so that a new count sees both changes or neither.
-        let known = Arc::clone(&self.known);
-        let mut known = sync::lock(&known);
-        known.taken = known.taken.map(|taken| taken.saturating_sub(1));
-        known.given_back += 1;
+        let state = Arc::clone(&self.known);
+        let mut state = sync::lock(&state);
+        state.taken = state.taken.map(|taken| taken.saturating_sub(1));
+        state.given_back += 1;
         drop(self);
     }
 }
@@ -71,7 +71,7 @@ impl LeaseTally {
     ///
     /// # Errors
     /// The error of `count`.
-    pub(super) async fn let_in(
+    pub(super) async fn admit(
         &self,
         most: u64,
         count: impl AsyncFnOnce() -> Result<u64, StoreFault>,
@@ -82,30 +82,30 @@ impl LeaseTally {
             let stored = count().await?;
             let ended = Instant::now();
             let pause = ended.duration_since(began).saturating_mul(COUNT_PAUSE_FACTOR);
-            let mut known = sync::lock(&self.known);
-            let taken = stored.saturating_add(under_way).saturating_sub(known.given_back);
-            known.taken = Some(taken);
-            known.rests_until = ended.checked_add(pause);
+            let mut state = sync::lock(&self.known);
+            let taken = stored.saturating_add(under_way).saturating_sub(state.given_back);
+            state.taken = Some(taken);
+            state.rests_until = ended.checked_add(pause);
         }
-        let mut known = sync::lock(&self.known);
-        if !known.has_room(most) {
+        let mut state = sync::lock(&self.known);
+        if !state.has_room(most) {
             return Ok(None);
         }
-        known.taken = known.taken.map(|taken| taken + 1);
+        state.taken = state.taken.map(|taken| taken + 1);
         self.under_way.fetch_add(1, Ordering::SeqCst);
-        let (under_way, known) = (Arc::clone(&self.under_way), Arc::clone(&self.known));
-        Ok(Some(LeaseSlot { under_way, known }))
+        let (under_way, state) = (Arc::clone(&self.under_way), Arc::clone(&self.known));
+        Ok(Some(LeaseSlot { under_way, known: state }))
     }
 
     /// Returns the number of running calls if there is no room and the leases must be counted.
     /// Running calls are read before the rows: a call that ends in between is counted twice instead
     /// of not at all.
     fn begin_count(&self, most: u64) -> Option<u64> {
-        let mut known = sync::lock(&self.known);
-        if known.has_room(most) || known.rests_until.is_some_and(|end| Instant::now() < end) {
+        let mut state = sync::lock(&self.known);
+        if state.has_room(most) || state.rests_until.is_some_and(|end| Instant::now() < end) {
             return None;
         }
-        known.given_back = 0;
+        state.given_back = 0;
         Some(self.under_way.load(Ordering::SeqCst))
     }
 }
@@ -140,7 +140,7 @@ mod tests {
                 self.counts.fetch_add(1, Ordering::SeqCst);
                 Ok(self.leases.load(Ordering::SeqCst))
             };
-            tally.let_in(most, count).await.unwrap()
+            tally.admit(most, count).await.unwrap()
         }
 
         /// As [`Self::ask`], after the pause between counts.
@@ -215,7 +215,7 @@ mod tests {
             failing.give_back();
             Ok(0)
         };
-        assert!(tally.let_in(1, count).await.unwrap().is_some());
+        assert!(tally.admit(1, count).await.unwrap().is_some());
     }
 
     #[tokio::test]

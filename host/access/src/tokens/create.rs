@@ -227,13 +227,13 @@ fn never_ending(maker: &Caller, record: TokenRecord) -> Result<TokenRecord, Fail
 /// Refuses properties that a batch token cannot have. A batch token is not stored, so its uses
 /// cannot be counted and its lifetime cannot be extended.
 fn refuse_for_batch(record: &TokenRecord, bounds: &ttl::TtlBounds) -> Result<(), Failure> {
-    let asked = [
+    let properties = [
         ("be root tokens: they could not be revoked", record.is_root()),
         ("have a period: they cannot be renewed", bounds.period > 0),
         ("have an explicit_max_ttl: they cannot be renewed; give a ttl", bounds.explicit_max > 0),
         ("have num_uses: their uses are not counted", record.uses_left.is_some()),
     ];
-    match asked.into_iter().find(|(_, asked)| *asked) {
+    match properties.into_iter().find(|(_, is_set)| *is_set) {
         Some((limit, _)) => Err(Failure::invalid(format!("batch tokens cannot {limit}"))),
         None => Ok(()),
     }

@@ -235,8 +235,8 @@ impl Tokens {
 /// Refuses properties that a batch token cannot have. A batch token is not stored, so its uses
 /// cannot be counted and its lifetime cannot be extended.
 fn refuse_for_batch(new: &NewLogin) -> Result<(), Failure> {
-    let asked = [("num_uses", new.num_uses), ("a period", new.times.period)];
-    match asked.into_iter().find(|(_, asked)| *asked > 0) {
+    let properties = [("num_uses", new.num_uses), ("a period", new.times.period)];
+    match properties.into_iter().find(|(_, value)| *value > 0) {
         Some((property, _)) => Err(Failure::invalid(format!(
             "this login gives a batch token, which cannot have {property}; change the token_type \
              of the mount or of the role, or take {property} out of the role"

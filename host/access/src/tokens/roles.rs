@@ -59,24 +59,26 @@ impl RoleType {
         }
     }
 
-    /// Returns the kind of a token, given the requested kind `asked`.
+    /// Returns the kind of a token, given `requested_type`.
     ///
     /// # Errors
     /// 400 if the role creates only the other kind.
-    pub fn choose(self, asked: Option<TokenType>) -> Result<TokenType, Failure> {
+    pub fn choose(self, requested_type: Option<TokenType>) -> Result<TokenType, Failure> {
         let (own, is_final) = match self {
             Self::Service => (TokenType::Service, true),
             Self::Batch => (TokenType::Batch, true),
             Self::DefaultService => (TokenType::Service, false),
             Self::DefaultBatch => (TokenType::Batch, false),
         };
-        match asked {
-            Some(asked) if is_final && asked != own => Err(Failure::invalid(format!(
-                "type {} was asked for, but this token role makes {} tokens only",
-                asked.word(),
-                own.word()
-            ))),
-            asked => Ok(if is_final { own } else { asked.unwrap_or(own) }),
+        match requested_type {
+            Some(requested_type) if is_final && requested_type != own => {
+                Err(Failure::invalid(format!(
+                    "type {} was asked for, but this token role makes {} tokens only",
+                    requested_type.word(),
+                    own.word()
+                )))
+            }
+            requested_type => Ok(if is_final { own } else { requested_type.unwrap_or(own) }),
         }
     }
 }
@@ -242,7 +244,7 @@ mod tests {
     #[test]
     fn role_fixes_token_type_or_leaves_caller_choice() {
         let (service, batch) = (TokenType::Service, TokenType::Batch);
-        for (word, asked, made) in [
+        for (word, requested_type, token_type) in [
             ("", None, Some(service)),
             ("default", Some(batch), Some(batch)),
             ("default-service", Some(batch), Some(batch)),
@@ -254,7 +256,11 @@ mod tests {
             ("batch", None, Some(batch)),
             ("batch", Some(service), None),
         ] {
-            assert_eq!(RoleType::parse(word).unwrap().choose(asked).ok(), made, "{word} {asked:?}");
+            assert_eq!(
+                RoleType::parse(word).unwrap().choose(requested_type).ok(),
+                token_type,
+                "{word} {requested_type:?}"
+            );
         }
         assert!(RoleType::parse("Batch").is_err() && RoleType::parse("hsm").is_err());
     }

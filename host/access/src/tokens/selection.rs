@@ -28,15 +28,15 @@ pub struct RequestedPolicies<'a> {
 ///
 /// # Errors
 /// 400 naming the first policy that the token cannot have.
-pub fn select(asked: &RequestedPolicies<'_>) -> Result<Vec<String>, Failure> {
+pub fn select(request: &RequestedPolicies<'_>) -> Result<Vec<String>, Failure> {
     let no_default =
-        asked.no_default_policy || asked.role.is_some_and(|role| role.no_default_policy);
-    let mut chosen = match asked.role.filter(|role| role.rules_policies()) {
-        Some(role) => by_role(asked, role, no_default)?,
-        None => by_parent(asked, no_default)?,
+        request.no_default_policy || request.role.is_some_and(|role| role.no_default_policy);
+    let mut chosen = match request.role.filter(|role| role.rules_policies()) {
+        Some(role) => by_role(request, role, no_default)?,
+        None => by_parent(request, no_default)?,
     };
     // A role declines `default` for tokens whose creator does not ask for the policy.
-    if asked.no_default_policy || (no_default && !asked.policies.contains(DEFAULT)) {
+    if request.no_default_policy || (no_default && !request.policies.contains(DEFAULT)) {
         chosen.remove(DEFAULT);
     }
     if chosen.contains(RESPONSE_WRAPPING) {
@@ -44,7 +44,7 @@ pub fn select(asked: &RequestedPolicies<'_>) -> Result<Vec<String>, Failure> {
             "policy response-wrapping belongs to wrapping tokens and cannot be given out",
         ));
     }
-    if chosen.contains(ROOT) && !asked.parent.is_root() {
+    if chosen.contains(ROOT) && !request.parent.is_root() {
         return Err(Failure::invalid(
             "policy root is given by root tokens only, which this token is not",
         ));
@@ -58,19 +58,22 @@ pub fn select(asked: &RequestedPolicies<'_>) -> Result<Vec<String>, Failure> {
 }
 
 /// Selects policies without a role's rules: the parent's policies, or any policy with sudo.
-fn by_parent(asked: &RequestedPolicies<'_>, no_default: bool) -> Result<BTreeSet<String>, Failure> {
-    let has = |name: &str| asked.parent.policies.iter().any(|own| own == name);
-    let mut chosen = asked.policies.clone();
+fn by_parent(
+    request: &RequestedPolicies<'_>,
+    no_default: bool,
+) -> Result<BTreeSet<String>, Failure> {
+    let has = |name: &str| request.parent.policies.iter().any(|own| own == name);
+    let mut chosen = request.policies.clone();
     if chosen.is_empty() {
-        chosen.extend(asked.parent.policies.iter().cloned());
+        chosen.extend(request.parent.policies.iter().cloned());
     }
-    if let Some(name) = chosen.iter().find(|name| !asked.has_sudo && !has(name)) {
+    if let Some(name) = chosen.iter().find(|name| !request.has_sudo && !has(name)) {
         return Err(Failure::invalid(format!(
             "child policies must be subset of parent: this token does not have policy {}",
             quoted(name)
         )));
     }
-    if !no_default && !chosen.contains(ROOT) && (asked.has_sudo || has(DEFAULT)) {
+    if !no_default && !chosen.contains(ROOT) && (request.has_sudo || has(DEFAULT)) {
         chosen.insert(DEFAULT.to_owned());
     }
     Ok(chosen)
@@ -78,15 +81,15 @@ fn by_parent(asked: &RequestedPolicies<'_>, no_default: bool) -> Result<BTreeSet
 
 /// Selects policies by the rules of the role, without regard to the parent.
 fn by_role(
-    asked: &RequestedPolicies<'_>,
+    request: &RequestedPolicies<'_>,
     role: &TokenRole,
     no_default: bool,
 ) -> Result<BTreeSet<String>, Failure> {
     let adds_default = !no_default && !role.forbids(DEFAULT);
-    let mut chosen = asked.policies.clone();
+    let mut chosen = request.policies.clone();
     if chosen.is_empty() {
         let source =
-            if role.allows_by_list() { &role.allowed_policies } else { &asked.parent.policies };
+            if role.allows_by_list() { &role.allowed_policies } else { &request.parent.policies };
         chosen.extend(source.iter().cloned());
     }
     if adds_default && !chosen.contains(ROOT) {

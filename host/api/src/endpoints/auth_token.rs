@@ -154,8 +154,8 @@ async fn renew_named(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply
     let NamedToken { text, mut token } = named;
     let increment = fields.seconds("increment");
     let (record, warning) = match token.record.login.clone() {
-        Some(kept) => {
-            let renewed = lifecycle::renew_login(core, &token, &kept, increment).await?;
+        Some(login) => {
+            let renewed = lifecycle::renew_login(core, &token, &login, increment).await?;
             // The renewal committed a separate unit, with the auth method's writes. The reads of
             // this unit are older.
             *unit = core.store.begin();
@@ -164,8 +164,8 @@ async fn renew_named(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply
         None => core.tokens.renew(unit, &token, increment, core.token_lifetimes()).await?,
     };
     token.record = Arc::new(record);
-    let standing = tokens::read_token_context(unit, &token.record).await?;
-    let body = ReplyBody::Auth(Box::new(auth(text, &token, &standing)));
+    let entity_context = tokens::read_token_context(unit, &token.record).await?;
+    let body = ReplyBody::Auth(Box::new(auth(text, &token, &entity_context)));
     Ok(Reply::from(body).with_warnings(warning))
 }
 
@@ -257,15 +257,15 @@ async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 }
 
 /// Describes a token that is handed out or renewed, with the policies of its entity from
-/// `standing`.
-pub(crate) fn auth(text: Secret, token: &Caller, standing: &EntityContext) -> AuthBlock {
+/// `entity_context`.
+pub(crate) fn auth(text: Secret, token: &Caller, entity_context: &EntityContext) -> AuthBlock {
     let record = &token.record;
     AuthBlock {
         client_token: text,
         accessor: record.accessor.clone(),
-        policies: standing.policies_with(&record.policies),
+        policies: entity_context.policies_with(&record.policies),
         token_policies: record.policies.clone(),
-        identity_policies: standing.policies(),
+        identity_policies: entity_context.policies(),
         metadata: (!record.meta.is_empty()).then(|| record.meta.clone()),
         lease_duration: record.granted_ttl(),
         renewable: record.renewable,
@@ -289,9 +289,9 @@ async fn show(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply, Failu
         data.insert("period".to_owned(), json!(bounds.period));
     }
     if identity::is_in_force(unit, &token.record.entity_id).await? {
-        let standing = tokens::read_token_context(unit, &token.record).await?;
-        if !standing.is_empty() {
-            data.insert("identity_policies".to_owned(), json!(standing.policies()));
+        let entity_context = tokens::read_token_context(unit, &token.record).await?;
+        if !entity_context.is_empty() {
+            data.insert("identity_policies".to_owned(), json!(entity_context.policies()));
         }
     }
     Ok(ReplyBody::Data(data).into())

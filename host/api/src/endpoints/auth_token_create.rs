@@ -121,10 +121,10 @@ async fn make(
         warnings.push("the token is only as hard to guess as the chosen id".to_owned());
     }
     let PermittedCall { core, unit, caller, .. } = call;
-    let made = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
-    warnings.extend(made.warning);
-    let standing = tokens::read_token_context(unit, &made.caller.record).await?;
-    let body = ReplyBody::Auth(Box::new(auth(made.token, &made.caller, &standing)));
+    let new_token = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
+    warnings.extend(new_token.warning);
+    let entity_context = tokens::read_token_context(unit, &new_token.caller.record).await?;
+    let body = ReplyBody::Auth(Box::new(auth(new_token.token, &new_token.caller, &entity_context)));
     Ok(Reply::from(body).with_warnings(warnings))
 }
 
@@ -251,7 +251,7 @@ fn require_sudo(call: &PermittedCall<'_>, property: &str) -> Result<(), Failure>
 }
 
 fn kind(call: &PermittedCall<'_>, role: Option<&TokenRole>) -> Result<TokenType, Failure> {
-    let asked = match call.fields.text("type") {
+    let requested_type = match call.fields.text("type") {
         "" | "default" => None,
         "service" => Some(TokenType::Service),
         "batch" => Some(TokenType::Batch),
@@ -262,7 +262,7 @@ fn kind(call: &PermittedCall<'_>, role: Option<&TokenRole>) -> Result<TokenType,
             )));
         }
     };
-    role.map_or(RoleType::DefaultService, |role| role.token_type).choose(asked)
+    role.map_or(RoleType::DefaultService, |role| role.token_type).choose(requested_type)
 }
 
 fn chosen_id(call: &PermittedCall<'_>) -> Result<Option<Secret>, Failure> {
@@ -282,10 +282,10 @@ fn period(call: &PermittedCall<'_>) -> Result<u64, Failure> {
 }
 
 fn num_uses(call: &PermittedCall<'_>) -> Result<u64, Failure> {
-    let asked = call.fields.integer("num_uses").unwrap_or_default();
-    u64::try_from(asked).map_err(|_| {
+    let number = call.fields.integer("num_uses").unwrap_or_default();
+    u64::try_from(number).map_err(|_| {
         Failure::invalid(format!(
-            "num_uses {asked} is negative; give the number of requests, or 0 for no limit"
+            "num_uses {number} is negative; give the number of requests, or 0 for no limit"
         ))
     })
 }
@@ -295,18 +295,18 @@ const LONGEST_NAME: usize = 256;
 
 /// Returns `token`, or `token-` and the requested name with everything but ASCII letters, digits
 /// and dashes replaced.
-fn display_name(asked: &str) -> Result<String, Failure> {
-    if asked.len() > LONGEST_NAME {
+fn display_name(name: &str) -> Result<String, Failure> {
+    if name.len() > LONGEST_NAME {
         return Err(Failure::invalid(format!(
             "display_name has {} bytes; use at most {LONGEST_NAME}",
-            asked.len()
+            name.len()
         )));
     }
-    if asked.is_empty() {
+    if name.is_empty() {
         return Ok("token".to_owned());
     }
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
-    Ok(format!("token-{}", asked.chars().map(safe).collect::<String>()))
+    Ok(format!("token-{}", name.chars().map(safe).collect::<String>()))
 }
 
 fn meta(call: &PermittedCall<'_>) -> BTreeMap<String, String> {

@@ -96,17 +96,17 @@ fn merge_fields() -> Vec<Field> {
 async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, unit, fields, .. } = call;
     let (id, name) = (fields.text("id"), fields.text("name"));
-    let known = match (id, name) {
+    let stored_entity = match (id, name) {
         ("", "") => None,
         ("", name) => entity::by_name(unit, name).await?,
         (id, _) => Some(entity::read(unit, id).await?.ok_or_else(|| {
             Failure::invalid(format!("invalid id: there is no entity with the id {}", quoted(id)))
         })?),
     };
-    let is_new = known.is_none();
+    let is_new = stored_entity.is_none();
     let disabled = fields.has("disabled").then(|| fields.flag("disabled", false));
     let change = (change(fields), disabled);
-    let entity = identity::change_entity(unit, core.store.now(), known, change).await?;
+    let entity = identity::change_entity(unit, core.store.now(), stored_entity, change).await?;
     if !is_new {
         return Ok(ReplyBody::Nothing.into());
     }

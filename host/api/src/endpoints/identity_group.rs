@@ -70,16 +70,16 @@ fn settings() -> Vec<Field> {
 async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, unit, fields, .. } = call;
     let (id, name) = (fields.text("id"), fields.text("name"));
-    let known = match (id, name) {
+    let stored_group = match (id, name) {
         ("", "") => None,
         ("", name) => group::by_name(unit, name).await?,
         (id, _) => Some(group::read(unit, id).await?.ok_or_else(|| {
             Failure::invalid(format!("invalid id: there is no group with the id {}", quoted(id)))
         })?),
     };
-    let is_new = known.is_none();
+    let is_new = stored_group.is_none();
     let change = group_change(fields)?;
-    let group = identity::change_group(unit, core.store.now(), known, change).await?;
+    let group = identity::change_group(unit, core.store.now(), stored_group, change).await?;
     if !is_new {
         return Ok(ReplyBody::Nothing.into());
     }

@@ -52,14 +52,14 @@ fn read_lookup_key(fields: RequestFields<'_>) -> Result<LookupKey<'_>, Failure> 
         (accessor, name) => Some(LookupKey::Alias { accessor, name }),
     };
     let sent = |name: &str| Some(fields.text(name)).filter(|text| !text.is_empty());
-    let asked = [
+    let keys = [
         sent("id").map(LookupKey::Id),
         sent("name").map(LookupKey::Name),
         sent("alias_id").map(LookupKey::AliasId),
         alias,
     ];
-    let mut asked = asked.into_iter().flatten();
-    match (asked.next(), asked.next()) {
+    let mut keys = keys.into_iter().flatten();
+    match (keys.next(), keys.next()) {
         (Some(only), None) => Ok(only),
         (None, _) => Err(Failure::invalid(
             "query parameter not supplied: give id, name, alias_id, or alias_name with \

@@ -32,8 +32,8 @@ async fn sign(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let role = Role::read(unit, name).await?.ok_or_else(|| {
         Failure::new(FailureKind::NotFound, format!("there is no role {}", quoted(name)))
     })?;
-    let standing = tokens::read_token_context(unit, &caller.record).await?;
-    let signed = core.oidc.role_token(&role, &standing.values()).await?;
+    let entity_context = tokens::read_token_context(unit, &caller.record).await?;
+    let signed = core.oidc.role_token(&role, &entity_context.values()).await?;
     let members = [
         ("client_id", json!(role.client_id)),
         ("token", json!(signed.token)),

@@ -28,7 +28,7 @@ pub(crate) async fn serve_while_sealed(
     let values = read_fields(route, request, &[])?;
     let call = SealedCall { seal, remote: request.remote, fields: RequestFields::new(&values) };
     let answered = handler.handle(call).await;
-    answered.map_err(|failure| for_strangers(seal, failure))
+    answered.map_err(|failure| mask_internal_failure(seal, failure))
 }
 
 /// An endpoint that needs no token but an open store, with the captures of the path.
@@ -88,10 +88,10 @@ pub(crate) fn refuse_wrapping(request: &Request) -> Result<(), Failure> {
 pub(crate) async fn serve_without_a_token(
     core: &Core,
     table: &HostTable,
-    asked: PublicRequest<'_>,
+    public_request: PublicRequest<'_>,
     caller: Option<&Caller>,
 ) -> Result<Response, Failure> {
-    let PublicRequest { endpoint, request, fields } = asked;
+    let PublicRequest { endpoint, request, fields } = public_request;
     let acl = match caller {
         Some(caller) => Some(core.rights_of(&caller.record).await?.acl),
         None => None,
@@ -102,7 +102,7 @@ pub(crate) async fn serve_without_a_token(
 
 /// Replaces an internal failure of a sealed service with a generic one and logs the cause: paths,
 /// addresses and error codes are not for callers without a token.
-fn for_strangers(seal: &ServiceSeal, failure: Failure) -> Failure {
+fn mask_internal_failure(seal: &ServiceSeal, failure: Failure) -> Failure {
     let is_ours = matches!(failure.kind, FailureKind::Internal | FailureKind::Unavailable)
         && seal.core().is_none();
     if !is_ours || failure == sealed_failure() {

@@ -96,15 +96,15 @@ async fn enable(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         );
         return Err(Failure::invalid(message));
     }
-    let asked = StoredDevice {
+    let stored_device = StoredDevice {
         name: fields.text("path").to_owned(),
         description: fields.text("description").to_owned(),
         local: fields.flag("local", false),
         options: fields.object("options").cloned().unwrap_or_default(),
     };
-    let device = core.audit.enable(&core.store, unit, asked, &request.id).await?;
-    let made = AfterCommit::Audit(AuditChange::Made(device));
-    Ok(Reply::from(ReplyBody::Nothing).after_commit(made))
+    let device = core.audit.enable(&core.store, unit, stored_device, &request.id).await?;
+    let change = AfterCommit::Audit(AuditChange::Made(device));
+    Ok(Reply::from(ReplyBody::Nothing).after_commit(change))
 }
 
 /// `DELETE sys/audit/:path`. Succeeds even if there is no such device.

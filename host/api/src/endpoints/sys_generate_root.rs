@@ -19,7 +19,7 @@ use std::net::IpAddr;
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let (open, held) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
+    let (open, token_path) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
     let update = |path, about| write(path, about).fields(share_fields()).with_effect();
     vec![
         read(open, "state of a root generation").without_a_token(status),
@@ -27,13 +27,15 @@ pub(super) fn rows() -> Vec<Endpoint> {
         delete(open, "cancel a root generation").fields([nonce()]).without_a_token(cancel),
         update("sys/generate-root/update", "give a share for a root generation")
             .without_a_token(give),
-        read(held, "state of a root generation, with a token").needs_sudo().handled_by(held_status),
-        write(held, "begin a root generation, with a token")
+        read(token_path, "state of a root generation, with a token")
+            .needs_sudo()
+            .handled_by(held_status),
+        write(token_path, "begin a root generation, with a token")
             .fields(start_fields())
             .needs_sudo()
             .with_effect()
             .handled_by(held_start),
-        delete(held, "cancel a root generation, with a token")
+        delete(token_path, "cancel a root generation, with a token")
             .fields([nonce()])
             .needs_sudo()
             .with_effect()
@@ -107,8 +109,8 @@ async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// `POST sys/generate-root/update`.
 async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    let given = given_share(call.fields, call.request.remote);
-    Ok(bare_response(call.core.key_holders.give_to_generation(given).await?))
+    let share = given_share(call.fields, call.request.remote);
+    Ok(bare_response(call.core.key_holders.give_to_generation(share).await?))
 }
 
 /// `GET sys/generate-root-token/attempt`.
@@ -132,8 +134,8 @@ async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/generate-root-token/update`.
 async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
-    let given = given_share(call.fields, call.request.remote);
-    Ok(enveloped(call.core.key_holders.give_to_generation(given).await?))
+    let share = given_share(call.fields, call.request.remote);
+    Ok(enveloped(call.core.key_holders.give_to_generation(share).await?))
 }
 
 /// `POST sys/decode-token`. Reads and writes nothing.

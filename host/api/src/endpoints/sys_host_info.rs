@@ -121,8 +121,8 @@ impl<'a> SystemRelease<'a> {
 /// Parses `/proc/cpuinfo`: a paragraph for each processor.
 fn processors(text: &str) -> Value {
     let paragraphs = text.trim().split("\n\n").map(|paragraph| {
-        let known = named_lines(paragraph);
-        let word = |name: &str| known.get(name).copied().unwrap_or_default();
+        let values = named_lines(paragraph);
+        let word = |name: &str| values.get(name).copied().unwrap_or_default();
         json!({
             "cpu": whole_number(Some(word("processor"))),
             "vendorId": word("vendor_id"),
@@ -212,9 +212,9 @@ const MEMORY: [(&str, &str); 33] = [
 
 /// Parses `/proc/meminfo`: bytes.
 fn memory(text: &str) -> Value {
-    let known = named_lines(text);
+    let values = named_lines(text);
     let number =
-        |name: &str| whole_number(known.get(name).and_then(|value| value.split(' ').next()));
+        |name: &str| whole_number(values.get(name).and_then(|value| value.split(' ').next()));
     let bytes = |name: &str| number(name).saturating_mul(1_024);
     let mut shown: Map<String, Value> =
         MEMORY.iter().map(|(name, source)| ((*name).to_owned(), json!(bytes(source)))).collect();

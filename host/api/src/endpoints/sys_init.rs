@@ -46,11 +46,11 @@ async fn initialise(call: SealedCall<'_>) -> Result<Response, Failure> {
     refuse_unserved(fields)?;
     let (shares, threshold) = (count(fields, "secret_shares")?, count(fields, "secret_threshold")?);
     let config = SealConfig::new(shares, threshold).map_err(Failure::invalid)?;
-    let made = seal.initialise(config).await?;
+    let result = seal.initialise(config).await?;
     let body = json!({
-        "keys": made.shares.iter().map(|share| json!(*share.hex())).collect::<Vec<_>>(),
-        "keys_base64": made.shares.iter().map(|share| json!(*share.base64())).collect::<Vec<_>>(),
-        "root_token": made.root_token.expose(),
+        "keys": result.shares.iter().map(|share| json!(*share.hex())).collect::<Vec<_>>(),
+        "keys_base64": result.shares.iter().map(|share| json!(*share.base64())).collect::<Vec<_>>(),
+        "root_token": result.root_token.expose(),
     });
     Ok(Response::bare(200, body))
 }

@@ -103,8 +103,8 @@ fn describe_mounts(call: &PublicCall<'_>, acl: &Acl) -> Arc<Vec<u8>> {
     })
 }
 
-/// Returns the document of the host and of the official plugins at placeholders. A stranger must
-/// not learn which components an operator uploaded.
+/// Returns the document of the host and of the official plugins at placeholders. A caller
+/// without a token must not learn which components an operator uploaded.
 fn describe_plugins(call: &PublicCall<'_>) -> Arc<Vec<u8>> {
     let all = call.core.catalog.all_mountable();
     let is_official = |one: &&Arc<EnginePlugin>| one.engine.identity().maker == Publisher::Official;

@@ -55,16 +55,16 @@ async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// `GET sys/internal/ui/mounts/:path`.
 async fn read(call: PublicCall<'_>) -> Result<Response, Failure> {
     let PublicCall { core, acl, .. } = call;
-    let whole = format!("{}/", call.fields.text("path"));
+    let full_path = format!("{}/", call.fields.text("path"));
     let all =
         [MountClass::Secret, MountClass::Auth].into_iter().flat_map(|class| serving(core, class));
-    let found = all.into_iter().find(|one| whole.starts_with(one.record().path.as_str()));
+    let found = all.into_iter().find(|one| full_path.starts_with(one.record().path.as_str()));
     let found = found.filter(|one| may_reach_mount(acl, one)).ok_or_else(|| {
-        let asked = quoted(&whole);
+        let path = quoted(&full_path);
         // The common words of a refusal come first; users of the CLI know the words that follow.
         Failure::denied(format!(
             "preflight capability check returned 403, please ensure client's policies grant access \
-             to path {asked}"
+             to path {path}"
         ))
     })?;
     let mut info = found.info();

@@ -233,16 +233,16 @@ fn version_to_remove(
     versions: &[ListedPlugin],
     fields: RequestFields<'_>,
 ) -> Result<Option<String>, Failure> {
-    let asked = fields.text("version").trim_start_matches('v');
+    let version = fields.text("version").trim_start_matches('v');
     let numbers: Vec<&str> = versions.iter().map(|plugin| plugin.version.as_str()).collect();
     match numbers.as_slice() {
-        [one] if asked.is_empty() => Ok(Some((*one).to_owned())),
-        [_, _, ..] if asked.is_empty() => Err(Failure::invalid(format!(
+        [one] if version.is_empty() => Ok(Some((*one).to_owned())),
+        [_, _, ..] if version.is_empty() => Err(Failure::invalid(format!(
             "{} has several versions: {}; give version",
             fields.text("name"),
             numbers.join(", ")
         ))),
-        all => Ok(all.contains(&asked).then(|| asked.to_owned())),
+        all => Ok(all.contains(&version).then(|| version.to_owned())),
     }
 }
 

@@ -26,14 +26,15 @@ pub(super) async fn list<Q: Quota>(call: PermittedCall<'_>) -> Result<Reply, Fai
 
 /// A kind of quota with endpoints of its own.
 pub(super) trait WritableQuota: Quota {
-    /// Returns the quota of a write's fields. Fields that are not sent keep the values of `known`.
+    /// Returns the quota of a write's fields. Fields that are not sent keep the values of
+    /// `stored_quota`.
     ///
     /// # Errors
     /// 400 for a field that the kind cannot have.
     fn with_fields(
         core: &Core,
         fields: RequestFields<'_>,
-        known: Option<Self>,
+        stored_quota: Option<Self>,
     ) -> Result<Self, Failure>;
 }
 
@@ -41,8 +42,8 @@ pub(super) trait WritableQuota: Quota {
 pub(super) async fn write<Q: WritableQuota>(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");
-    let known = quotas::read::<Q>(unit, name).await?;
-    let quota = Q::with_fields(core, fields, known)?;
+    let stored_quota = quotas::read::<Q>(unit, name).await?;
+    let quota = Q::with_fields(core, fields, stored_quota)?;
     check_others(unit, name, &quota).await?;
     quotas::put(unit, name, &quota)?;
     Ok(Reply::from(ReplyBody::Nothing).after_commit(AfterCommit::LoadQuotas))
@@ -88,8 +89,8 @@ async fn check_others<Q: Quota>(unit: &mut Unit, name: &str, quota: &Q) -> Resul
         )));
     }
     for other in others {
-        let known = quotas::read::<Q>(unit, &other).await?;
-        if known.is_some_and(|known| known.place() == quota.place()) {
+        let other_quota = quotas::read::<Q>(unit, &other).await?;
+        if other_quota.is_some_and(|other_quota| other_quota.place() == quota.place()) {
             return Err(Failure::invalid(format!(
                 "the path has a quota already, {}; change or delete the present quota",
                 quoted(&other)

@@ -74,7 +74,7 @@ impl WritableQuota for LeaseCountQuota {
     fn with_fields(
         core: &Core,
         fields: RequestFields<'_>,
-        known: Option<Self>,
+        stored_quota: Option<Self>,
     ) -> Result<Self, Failure> {
         if !fields.text("role").is_empty() {
             return Err(Failure::invalid(format!(
@@ -90,14 +90,14 @@ impl WritableQuota for LeaseCountQuota {
         let max_leases = match fields.integer("max_leases") {
             Some(number) => max_leases(number)?,
             None => {
-                let known = known.as_ref().ok_or_else(|| {
+                let quota = stored_quota.as_ref().ok_or_else(|| {
                     Failure::invalid("max_leases is missing: give the maximum of present leases")
                 })?;
-                known.max_leases
+                quota.max_leases
             }
         };
-        let place = match (fields.has("path"), known) {
-            (false, Some(known)) => known.place,
+        let place = match (fields.has("path"), stored_quota) {
+            (false, Some(quota)) => quota.place,
             _ => lease_place(core, fields.text("path"))?,
         };
         Ok(LeaseCountQuota { place, max_leases })

@@ -87,7 +87,7 @@ impl WritableQuota for RateLimitQuota {
     fn with_fields(
         core: &Core,
         fields: RequestFields<'_>,
-        known: Option<Self>,
+        stored_quota: Option<Self>,
     ) -> Result<Self, Failure> {
         if !fields.text("role").is_empty() {
             return Err(Failure::invalid(
@@ -98,15 +98,15 @@ impl WritableQuota for RateLimitQuota {
         if fields.flag("inheritable", false) {
             return Err(Failure::invalid("inheritable cannot be true: there are no namespaces"));
         }
-        let known_rate = known.as_ref().map(|known| known.rate);
-        let rate = if fields.has("rate") { Some(rate(fields.text("rate"))?) } else { known_rate };
+        let stored_rate = stored_quota.as_ref().map(|quota| quota.rate);
+        let rate = if fields.has("rate") { Some(rate(fields.text("rate"))?) } else { stored_rate };
         let rate = rate.ok_or_else(|| {
             Failure::invalid(
                 "rate is missing: give the maximum requests of a client in an interval",
             )
         })?;
-        let seconds = |name: &str, known: Option<u64>, least: u64| {
-            let usual = known.unwrap_or(least);
+        let seconds = |name: &str, stored_seconds: Option<u64>, least: u64| {
+            let usual = stored_seconds.unwrap_or(least);
             let seconds = if fields.has(name) { fields.seconds(name) } else { usual };
             match (least..=MAX_INTERVAL).contains(&seconds) {
                 true => Ok(seconds),
@@ -115,11 +115,11 @@ impl WritableQuota for RateLimitQuota {
                 ))),
             }
         };
-        let interval = seconds("interval", known.as_ref().map(|known| known.interval), 1)?;
-        let block = known.as_ref().map(|known| known.block_interval);
+        let interval = seconds("interval", stored_quota.as_ref().map(|quota| quota.interval), 1)?;
+        let block = stored_quota.as_ref().map(|quota| quota.block_interval);
         let block_interval = seconds("block_interval", block, 0)?;
-        let place = match (fields.has("path"), known) {
-            (false, Some(known)) => known.place,
+        let place = match (fields.has("path"), stored_quota) {
+            (false, Some(quota)) => quota.place,
             _ => resolve_place(core, fields.text("path"))?,
         };
         Ok(RateLimitQuota { place, rate, interval, block_interval })

@@ -47,14 +47,14 @@ fn for_key_holders() -> Vec<Endpoint> {
 /// Returns the rows that need a token.
 fn with_a_token() -> Vec<Endpoint> {
     let (begun, checked) = ("sys/rotate/root/init", "sys/rotate/root/verify");
-    let held = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
+    let sudo_row = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
     vec![
         read(begun, "state of a rekey, with a token").needs_sudo().handled_by(held_status),
-        held(write(begun, "begin a rekey, with a token").fields(start_fields()))
+        sudo_row(write(begun, "begin a rekey, with a token").fields(start_fields()))
             .handled_by(held_start),
-        held(delete(begun, "cancel a rekey, with a token").fields([nonce()]))
+        sudo_row(delete(begun, "cancel a rekey, with a token").fields([nonce()]))
             .handled_by(held_cancel),
-        held(
+        sudo_row(
             write("sys/rotate/root/update", "give a share of the replaced key, with a token")
                 .fields(share_fields()),
         )
@@ -62,9 +62,9 @@ fn with_a_token() -> Vec<Endpoint> {
         read(checked, "number of verified new shares, with a token")
             .needs_sudo()
             .handled_by(held_verification),
-        held(write(checked, "verify a new share, with a token").fields(share_fields()))
+        sudo_row(write(checked, "verify a new share, with a token").fields(share_fields()))
             .handled_by(held_verify),
-        held(
+        sudo_row(
             delete(checked, "restart the verification of new shares, with a token")
                 .fields([nonce()]),
         )
@@ -135,8 +135,8 @@ async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// `POST sys/rekey/update`.
 async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    let given = given_share(call.fields, call.request.remote);
-    Ok(bare_response(shown::step(&call.core.key_holders.give_to_rekey(given).await?)))
+    let share = given_share(call.fields, call.request.remote);
+    Ok(bare_response(shown::step(&call.core.key_holders.give_to_rekey(share).await?)))
 }
 
 /// `GET sys/rekey/verify`.
@@ -148,8 +148,8 @@ async fn verification(call: PublicCall<'_>) -> Result<Response, Failure> {
 /// `POST sys/rekey/verify`.
 async fn verify(call: PublicCall<'_>) -> Result<Response, Failure> {
     check_allowed(&call)?;
-    let given = given_share(call.fields, call.request.remote);
-    Ok(bare_response(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+    let share = given_share(call.fields, call.request.remote);
+    Ok(bare_response(shown::verified(&call.core.key_holders.give_to_verification(share).await?)))
 }
 
 /// `DELETE sys/rekey/verify`.
@@ -180,8 +180,8 @@ async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/rotate/root/update`.
 async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
-    let given = given_share(call.fields, call.request.remote);
-    Ok(enveloped(shown::held_step(&call.core.key_holders.give_to_rekey(given).await?)))
+    let share = given_share(call.fields, call.request.remote);
+    Ok(enveloped(shown::held_step(&call.core.key_holders.give_to_rekey(share).await?)))
 }
 
 /// `GET sys/rotate/root/verify`.
@@ -192,8 +192,8 @@ async fn held_verification(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// `POST sys/rotate/root/verify`.
 async fn held_verify(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     call.commit_token_check().await?;
-    let given = given_share(call.fields, call.request.remote);
-    Ok(enveloped(shown::verified(&call.core.key_holders.give_to_verification(given).await?)))
+    let share = given_share(call.fields, call.request.remote);
+    Ok(enveloped(shown::verified(&call.core.key_holders.give_to_verification(share).await?)))
 }
 
 /// `DELETE sys/rotate/root/verify`.

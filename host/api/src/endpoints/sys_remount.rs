@@ -49,9 +49,11 @@ async fn remount(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 }
 
 fn source(text: &str) -> Result<MountPath, Failure> {
-    let whole = format!("{}/", text.trim_matches('/'));
-    if let Some(builtin) =
-        BuiltinMount::ALL.into_iter().map(BuiltinMount::path).find(|path| path.as_str() == whole)
+    let full_path = format!("{}/", text.trim_matches('/'));
+    if let Some(builtin) = BuiltinMount::ALL
+        .into_iter()
+        .map(BuiltinMount::path)
+        .find(|path| path.as_str() == full_path)
     {
         return Err(Failure::invalid(format!(
             "{builtin} is part of the server and cannot be moved"

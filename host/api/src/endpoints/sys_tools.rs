@@ -88,8 +88,8 @@ async fn generate_random(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         let message = format!("source {} is not platform, seal or all", quoted(source));
         return Err(Failure::invalid(message));
     }
-    let asked = number_of_bytes(fields.integer("bytes").unwrap_or(DEFAULT_RANDOM_BYTES))?;
-    let mut bytes = vec![0; count.map_or(Ok(asked), number_of_bytes)?];
+    let length = number_of_bytes(fields.integer("bytes").unwrap_or(DEFAULT_RANDOM_BYTES))?;
+    let mut bytes = vec![0; count.map_or(Ok(length), number_of_bytes)?];
     random::fill(&mut bytes)?;
     answer("random_bytes", "base64", &bytes, fields)
 }
@@ -111,10 +111,10 @@ async fn digest_of_input(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         ("", "") => "sha2-256",
         ("", name) | (name, _) => name,
     };
-    let found = DIGESTS.iter().find(|(known, _)| *known == name);
+    let found = DIGESTS.iter().find(|(digest, _)| *digest == name);
     let (_, algorithm) = found.ok_or_else(|| {
-        let known = DIGESTS.map(|(name, _)| name).join(", ");
-        Failure::invalid(format!("unsupported algorithm {}: use one of {known}", quoted(name)))
+        let names = DIGESTS.map(|(name, _)| name).join(", ");
+        Failure::invalid(format!("unsupported algorithm {}: use one of {names}", quoted(name)))
     })?;
     let input = STANDARD.decode(fields.text("input")).map_err(|_| {
         Failure::invalid("unable to decode input as base64; encode the bytes with padding")

@@ -9,18 +9,18 @@ use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;
 
 /// Checks the limits of a request's client: the rate limit for callers without a valid token, if
-/// the caller `is_stranger`, and the rate-limit quotas of the path. Returns the refusal by a quota
-/// that an operator wants in the audit log.
+/// the caller `is_unauthenticated`, and the rate-limit quotas of the path. Returns the refusal by a
+/// quota that an operator wants in the audit log.
 ///
 /// # Errors
 /// 429 for a request that is refused without an audit record.
 pub(super) async fn admit(
     core: &Core,
     (path, remote): (&str, IpAddr),
-    is_stranger: bool,
+    is_unauthenticated: bool,
 ) -> Result<Option<Failure>, Failure> {
-    if is_stranger {
-        admit_stranger(core, remote).await?;
+    if is_unauthenticated {
+        admit_unauthenticated(core, remote).await?;
     }
     match admit_by_quotas(core, path, remote) {
         Some(RateRefusal { failure, is_audited: false }) => Err(failure),
@@ -32,7 +32,7 @@ pub(super) async fn admit(
 ///
 /// # Errors
 /// 429 with a retry-after value, after a delay.
-pub(super) async fn admit_stranger(core: &Core, remote: IpAddr) -> Result<(), Failure> {
+pub(super) async fn admit_unauthenticated(core: &Core, remote: IpAddr) -> Result<(), Failure> {
     Box::pin(core.process.unauthenticated_limits.admit(remote, &*core.log)).await
 }
 

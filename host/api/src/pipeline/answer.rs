@@ -44,9 +44,9 @@ pub(super) async fn commit(
         }
         AnswerPayload::Login(login) => {
             let signed_in = Box::pin(commit_login(permitted, mount, unit, *login)).await?;
-            let LoginToken { made, standing } = signed_in;
-            warnings.extend(made.warning);
-            let auth = endpoints::auth(made.token, &made.caller, &standing);
+            let LoginToken { token: created, entity } = signed_in;
+            warnings.extend(created.warning);
+            let auth = endpoints::auth(created.token, &created.caller, &entity);
             let envelope = envelope(&permitted.request.id, mount, warnings);
             Ok(respond_enveloped(Envelope { auth: Some(auth), ..envelope }))
         }

@@ -3,8 +3,8 @@
 //!
 //! This file prevents an act without a trace. If devices exist and none recorded the request,
 //! nothing is entered; if none recorded the answer, nothing of the answer leaves, and its lease or
-//! token is ended. Sealing goes ahead regardless and is logged: a stranger who fills the audit disk
-//! must not keep the service open.
+//! token is ended. Sealing goes ahead regardless and is logged: a caller without a token who
+//! fills the audit disk must not keep the service open.
 
 use super::destination::{Destination, ServingCode};
 use super::operation::operation;
@@ -109,9 +109,9 @@ impl<'a> AuditTrail<'a> {
     }
 
     /// Records the policies of the caller's entity and groups.
-    pub(super) fn record_entity_policies(&mut self, standing: &EntityContext) {
+    pub(super) fn record_entity_policies(&mut self, entity_context: &EntityContext) {
         if !self.devices.is_empty() {
-            self.identity_policies = standing.policies();
+            self.identity_policies = entity_context.policies();
         }
     }
 
@@ -281,10 +281,10 @@ impl<'a> AuditTrail<'a> {
         }
     }
 
-    async fn end(&self, made: IssuedCredential<'_>) {
+    async fn end(&self, credential: IssuedCredential<'_>) {
         let mut attempts = 1;
         loop {
-            let ended = match made {
+            let ended = match credential {
                 IssuedCredential::Lease(id) => self.core.leases.end_unanswered(id).await,
                 IssuedCredential::Token(token) => self.end_token(token).await,
             };
@@ -316,11 +316,16 @@ impl<'a> AuditTrail<'a> {
     async fn end_token(&self, token: &Secret) -> Result<(), Failure> {
         let store = &self.core.store;
         let mut unit = store.begin();
-        if let Some(made) = tokens::find(store, &mut unit, token).await?
-            && made.kind == TokenType::Service
-            && self.is_own_creation(&made.record.path)
+        if let Some(issued_token) = tokens::find(store, &mut unit, token).await?
+            && issued_token.kind == TokenType::Service
+            && self.is_own_creation(&issued_token.record.path)
         {
-            tokens::begin_end(&mut unit, &made.hash, &made.record, TokenEnding::WithChildren)?;
+            tokens::begin_end(
+                &mut unit,
+                &issued_token.hash,
+                &issued_token.record,
+                TokenEnding::WithChildren,
+            )?;
             unit.commit().await?;
         }
         Ok(())

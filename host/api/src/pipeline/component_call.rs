@@ -86,7 +86,8 @@ impl PermittedRequest<'_> {
         let _admission = self.core.sandbox.admit(wanted).await?;
         let leases = self.route.leases.then(|| self.lease_path(deadline));
         let lease_path = leases.transpose()?;
-        let services = CallServices::new(self.core, mount, lease_path, self.standing.entity_id());
+        let services =
+            CallServices::new(self.core, mount, lease_path, self.entity_context.entity_id());
         let tree = self.call_tree();
         let opened = self.core.mounts.open(mount, &self.permit);
         let scope = CallScope {
@@ -224,7 +225,7 @@ impl PermittedRequest<'_> {
         });
         let display_name = self.caller.map(|caller| caller.record.display_name.clone());
         contract::Caller {
-            entity: self.standing.entity_id().to_owned(),
+            entity: self.entity_context.entity_id().to_owned(),
             display_name: display_name.unwrap_or_default(),
             id: hash.unwrap_or_default(),
             capabilities: self.permit.capabilities().to_vec(),

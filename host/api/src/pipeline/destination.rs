@@ -131,10 +131,10 @@ fn unknown_path_failure(request: &Request, mount: &Mount, below: &str) -> Failur
     let (path, at) = (quoted(&request.path), &mount.record.path);
     let options = &mount.record.settings.options;
     if let Some(successor) = mount.plugin.successor(options, (request.verb, below)) {
-        let ApiSuccessor { asked, served, path: successor } = successor;
+        let ApiSuccessor { requested_version, served, path: successor } = successor;
         return Failure::moved(format!(
-            "{path} is a path of version {asked} of the API of {}, and {at} serves version \
-             {served}: use {}",
+            "{path} is a path of version {requested_version} of the API of {}, and {at} serves \
+             version {served}: use {}",
             mount.record.kind,
             quoted(&format!("{at}{successor}"))
         ))

@@ -82,7 +82,7 @@ impl<'a> LoginAttempt<'a> {
             matches!(failure.kind, FailureKind::InvalidRequest | FailureKind::PermissionDenied)
         };
         match answered {
-            Ok(answer) => self.let_in(answer),
+            Ok(answer) => self.admit(answer),
             Err(failure) if is_refusal(&failure) => match self.alias(call).await {
                 Some(alias) => Err(self.count(&alias, failure)),
                 None => Err(failure),
@@ -91,7 +91,7 @@ impl<'a> LoginAttempt<'a> {
         }
     }
 
-    fn let_in(&self, answer: ComponentAnswer) -> Result<ComponentAnswer, Failure> {
+    fn admit(&self, answer: ComponentAnswer) -> Result<ComponentAnswer, Failure> {
         let alias = match &answer.outcome {
             AnswerPayload::Login(login) => login.alias.as_ref().map(|alias| alias.name.as_str()),
             _ => None,

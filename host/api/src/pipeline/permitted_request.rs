@@ -23,7 +23,7 @@ pub(super) struct PermittedRequest<'a> {
     /// `None` for a login, which needs no caller.
     pub(super) caller: Option<&'a Caller>,
     /// The identity of the caller's token.
-    pub(super) standing: EntityContext,
+    pub(super) entity_context: EntityContext,
     pub(super) permit: Permit,
     pub(super) folded: FoldedFields,
     pub(super) creates: bool,

@@ -103,8 +103,11 @@ pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> 
         }
         Permit::ask(acl, &question)
     };
-    let asked = ask(operation(request.verb, false));
-    let asked =
-        if request.verb == Verb::Write { asked.or_else(|_| ask(Operation::Create)) } else { asked };
-    asked.err().unwrap_or(unknown)
+    let decision = ask(operation(request.verb, false));
+    let decision = if request.verb == Verb::Write {
+        decision.or_else(|_| ask(Operation::Create))
+    } else {
+        decision
+    };
+    decision.err().unwrap_or(unknown)
 }

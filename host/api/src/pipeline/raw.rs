@@ -8,7 +8,7 @@
 //! This file prevents a component from learning tokens of the host, and from controlling the host's
 //! connection. The component receives only the headers named in its description, and can set only
 //! headers that concern the answer. The host cannot verify the component's tokens, so a caller
-//! counts as a stranger until the component names the caller.
+//! counts as unauthenticated until the component names the caller.
 
 mod exchange;
 mod run;
@@ -49,8 +49,8 @@ pub(crate) async fn handle_raw(
     in_flight: InFlight,
     presence: CallerPresence,
 ) -> RawResponse {
-    // 1. The client's limits, before anything of the request is looked at. Every caller counts as a
-    //    stranger until the component names the caller.
+    // 1. The client's limits, before anything of the request is looked at. Every caller counts as
+    //    unauthenticated until the component names the caller.
     let remote = request.remote.0;
     let path = format!("{}{}", request.place.mount, request.canonical_path);
     let over_the_rate = match admission::admit(&core, (&path, remote), true).await {
@@ -122,10 +122,10 @@ fn is_accepted(
 }
 
 /// Returns whether the component knows the caller of a request, before the request's body is
-/// received. A caller that the component does not know is counted as a stranger.
+/// received. A caller that the component does not know is counted as unauthenticated.
 ///
 /// # Errors
-/// 429 over the rate limit for strangers. The failure of the run.
+/// 429 over the rate limit for unauthenticated callers. The failure of the run.
 pub(crate) async fn identify_raw(
     core: Arc<Core>,
     request: RawRequest,
@@ -135,7 +135,7 @@ pub(crate) async fn identify_raw(
     if !mount.plugin.engine.description().raw.as_ref().is_some_and(|raw| raw.identifies) {
         return Ok(false);
     }
-    admission::admit_stranger(&core, request.remote.0).await?;
+    admission::admit_unauthenticated(&core, request.remote.0).await?;
     let run = PlannedRun {
         core: &core,
         uuid: &mount.record.uuid,
@@ -171,16 +171,16 @@ fn access_of(found: &Result<Arc<Mount>, Failure>) -> RawAccess {
 
 /// Returns the answer if the answer could be recorded.
 async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> RawResponse {
-    let (answer, told) = match served {
+    let (answer, response) = match served {
         Ok(answer) => {
             let body = ResponseBody::Raw { content_type: String::new(), bytes: Vec::new() };
-            let told = Response { status: answer.status, body, retry_after: None };
-            (answer, Ok(told))
+            let response = Response { status: answer.status, body, retry_after: None };
+            (answer, Ok(response))
         }
         Err(failure) => (RawResponse::failed(&failure), Err(failure)),
     };
-    let is_failure = told.is_err();
-    let recorded = trail.leave(told).await;
+    let is_failure = response.is_err();
+    let recorded = trail.leave(response).await;
     match recorded.body {
         ResponseBody::Errors(errors) if !is_failure || recorded.status != answer.status => {
             let body = Arc::new(errors.join("\n").into_bytes());
@@ -223,8 +223,8 @@ impl PlainExchange<'_> {
         let wait = Duration::from_millis(park.wait.into()).min(LONGEST_WAIT);
         let until = Instant::now() + wait;
         let name = group_name(core, &first.mount, request);
-        let (mut seat, made) = core.parking.join(&name, uuid);
-        if let Some(group) = made {
+        let (mut seat, new_group) = core.parking.join(&name, uuid);
+        if let Some(group) = new_group {
             let waiting =
                 WaitingGroup { core: Arc::clone(core), request: Arc::clone(request), group };
             tokio::spawn(waiting.drive(uuid.clone(), park, seen));

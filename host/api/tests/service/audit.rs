@@ -74,15 +74,28 @@ async fn request_and_answer_are_one_line_each() {
     let bed = bed("lines").await;
     assert_eq!(bed.write("probe/lease/ours", json!({ "ttl": 600, "how": "ok" })).await.0, 200);
     let lines = bed.lines_of("probe/lease/ours");
-    let [asked, answered] = &lines[..] else { panic!("{lines:?}") };
-    assert_eq!((&asked["type"], &answered["type"]), (&json!("request"), &json!("response")));
-    assert_eq!((&asked["request"], &asked["auth"]), (&answered["request"], &answered["auth"]));
-    assert!(asked.get("error").is_none() && asked.get("response").is_none(), "{asked}");
+    let [request_line, response_line] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(
+        (&request_line["type"], &response_line["type"]),
+        (&json!("request"), &json!("response"))
+    );
+    assert_eq!(
+        (&request_line["request"], &request_line["auth"]),
+        (&response_line["request"], &response_line["auth"])
+    );
+    assert!(
+        request_line.get("error").is_none() && request_line.get("response").is_none(),
+        "{request_line}"
+    );
     let token = bed.hash("root").await;
-    let auth = &asked["auth"];
-    assert_eq!((&auth["client_token"], &auth["policies"]), (&token, &json!(["root"])), "{asked}");
+    let auth = &request_line["auth"];
+    assert_eq!(
+        (&auth["client_token"], &auth["policies"]),
+        (&token, &json!(["root"])),
+        "{request_line}"
+    );
     assert_eq!(auth["policy_results"]["allowed"], true);
-    let request = &asked["request"];
+    let request = &request_line["request"];
     assert_eq!(
         (&request["client_token"], &request["client_token_accessor"]),
         (&token, &auth["accessor"])
@@ -101,10 +114,10 @@ async fn request_and_answer_are_one_line_each() {
         (&json!("127.0.0.1"), &json!(40_112))
     );
     assert_eq!(request["namespace"], json!({ "id": "root", "path": "" }));
-    let response = &answered["response"];
+    let response = &response_line["response"];
     assert_eq!(response["mount_accessor"], request["mount_accessor"]);
     let lease = response["secret"]["lease_id"].as_str().unwrap();
-    assert!(lease.starts_with("probe/lease/ours/"), "{answered}");
+    assert!(lease.starts_with("probe/lease/ours/"), "{response_line}");
     bed.end().await;
 }
 
@@ -137,8 +150,8 @@ async fn refusal_is_recorded_with_reason_only() {
     let bed = bed("refused").await;
     let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
     bed.write("sys/policies/acl/reader", policy).await;
-    let (_, made) = bed.write("auth/token/create", json!({ "policies": "reader" })).await;
-    let reader = made["auth"]["client_token"].as_str().unwrap().to_owned();
+    let (_, created_token) = bed.write("auth/token/create", json!({ "policies": "reader" })).await;
+    let reader = created_token["auth"]["client_token"].as_str().unwrap().to_owned();
     let secret = "swordfish-4711";
     let body = || json!({ "ttl": "soon", "password": secret, "pin": 4711 });
     let cases = [
@@ -152,8 +165,8 @@ async fn refusal_is_recorded_with_reason_only() {
         let (answered, answer) = bed.call_as(token, Verb::Write, path, body()).await;
         assert_eq!(answered, *status, "{path}: {answer}");
         let lines = bed.lines_of(path);
-        let [asked, response] = &lines[..] else { panic!("{path}: {lines:?}") };
-        let told = match status {
+        let [request_line, response] = &lines[..] else { panic!("{path}: {lines:?}") };
+        let expected_error = match status {
             // The message repeats a value.
             400 => {
                 let hash = bed.hash(error(&answer)).await;
@@ -161,14 +174,19 @@ async fn refusal_is_recorded_with_reason_only() {
             }
             _ => json!(error(&answer)),
         };
-        assert_eq!((&asked["error"], &response["error"]), (&told, &told), "{path}: {asked}");
-        let denied =
-            asked["auth"]["policy_results"].get("allowed").filter(|allowed| **allowed == false);
-        assert_eq!(denied.cloned().unwrap_or_default(), *allowed, "{path}: {asked}");
         assert_eq!(
-            asked["request"].get("client_token").is_some(),
+            (&request_line["error"], &response["error"]),
+            (&expected_error, &expected_error),
+            "{path}: {request_line}"
+        );
+        let denied = request_line["auth"]["policy_results"]
+            .get("allowed")
+            .filter(|allowed| **allowed == false);
+        assert_eq!(denied.cloned().unwrap_or_default(), *allowed, "{path}: {request_line}");
+        assert_eq!(
+            request_line["request"].get("client_token").is_some(),
             !token.is_empty(),
-            "{path}: {asked}"
+            "{path}: {request_line}"
         );
     }
     // Without a table for the fields, names and numbers are hidden too.
@@ -214,8 +232,8 @@ async fn field_values_appear_in_no_error_or_log() {
     let warned = bed.lines_of("auth/token/create").pop().unwrap()["response"]["warnings"].clone();
     assert!(warned[0].as_str().unwrap().starts_with("hmac-sha256:"), "{warned}");
     for line in bed.lines() {
-        let told = json!([line["error"], line["response"]["warnings"], line["request"]]);
-        assert!(!told.to_string().contains(canary), "{told}");
+        let members = json!([line["error"], line["response"]["warnings"], line["request"]]);
+        assert!(!members.to_string().contains(canary), "{members}");
     }
     assert_silent(&bed, canary);
     bed.end().await;
@@ -234,14 +252,14 @@ async fn component_messages_of_failed_due_work_stay_unlogged() {
     let component = "sys/plugins/catalog/secret/probe";
     assert_eq!(upload(&bed, component, probe().to_vec()).await.0, 204);
     assert_eq!(bed.write("sys/mounts/probe", json!({ "type": "probe" })).await.0, 204);
-    let kept = json!({ "candidate": canary, "how": "ok" });
-    assert_eq!(bed.write("probe/rotate/told", kept).await.0, 204);
+    let fields = json!({ "candidate": canary, "how": "ok" });
+    assert_eq!(bed.write("probe/rotate/told", fields).await.0, 204);
     bed.write("probe/timer/tells", json!({ "after": 0 })).await;
     assert!(bed.line("timer-delayed").await.contains("invalid-request"));
     bed.write("probe/lease/tells", json!({ "ttl": 1 })).await;
     assert!(bed.line("lease-end-delayed").await.contains("invalid-request"));
-    let (_, asked) = bed.write("probe/lease/tells", json!({ "ttl": 600 })).await;
-    let revoked = json!({ "lease_id": asked["lease_id"], "sync": true });
+    let (_, lease) = bed.write("probe/lease/tells", json!({ "ttl": 600 })).await;
+    let revoked = json!({ "lease_id": lease["lease_id"], "sync": true });
     let (status, answer) = bed.write("sys/leases/revoke", revoked).await;
     assert!(
         status == 400 && error(&answer).contains(canary),
@@ -264,19 +282,22 @@ async fn component_messages_of_failed_due_work_stay_unlogged() {
 #[tokio::test(flavor = "multi_thread")]
 async fn oversized_request_is_recorded_without_body() {
     let bed = bed("large").await;
-    let asked =
+    let call =
         request("root", Verb::Write, "probe/count/large", json!({ "padding": "x".repeat(64) }));
-    let asked = bulkhead_wire::request::Request { body_bytes: 3 << 20, ..asked };
-    assert_eq!(bed.service.handle(asked).await.into_bytes().0, 413);
+    let call = bulkhead_wire::request::Request { body_bytes: 3 << 20, ..call };
+    assert_eq!(bed.service.handle(call).await.into_bytes().0, 413);
     let lines = bed.lines_of("probe/count/large");
-    let asked = &lines[0]["request"];
-    assert_eq!((lines.len(), asked.get("data")), (2, None));
-    assert_eq!((&asked["body_bytes"], &asked["elided_members"]), (&json!(3 << 20), &json!(1)));
+    let recorded_request = &lines[0]["request"];
+    assert_eq!((lines.len(), recorded_request.get("data")), (2, None));
+    assert_eq!(
+        (&recorded_request["body_bytes"], &recorded_request["elided_members"]),
+        (&json!(3 << 20), &json!(1))
+    );
     bed.end().await;
 }
 
 /// Maximum bytes of audit that a request without a trusted sender writes.
-const MOST_OF_A_STRANGER: u64 = 8 << 10;
+const MAX_UNAUTHENTICATED_BYTES: u64 = 8 << 10;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stranger_audit_bytes_are_bounded_by_request_size() {
@@ -288,8 +309,8 @@ async fn stranger_audit_bytes_are_bounded_by_request_size() {
     }
     let policy = json!({ "policy": "path \"probe/note/mine\" { capabilities = [\"read\"] }" });
     bed.write("sys/policies/acl/narrow", policy).await;
-    let (_, made) = bed.write("auth/token/create", json!({ "policies": "narrow" })).await;
-    let narrow = made["auth"]["client_token"].as_str().unwrap();
+    let (_, answer) = bed.write("auth/token/create", json!({ "policies": "narrow" })).await;
+    let narrow = answer["auth"]["client_token"].as_str().unwrap();
     let (zeros, texts) = (json!(vec![0; 8_000]), json!(vec![""; 8_000]));
     let deep = json!({ "a": vec![json!({ "": 0 }); 4_000] });
     let members: Value = (0..4_000).map(|n| (n.to_string(), json!(""))).collect();
@@ -318,16 +339,16 @@ async fn stranger_audit_bytes_are_bounded_by_request_size() {
     for (token, verb, path, fields) in cases {
         let sent = u64::try_from(path.len() + fields.to_string().len()).unwrap();
         let (before, shown) = (size(), path.get(..40).unwrap_or(path).to_owned());
-        let mut asked = request(token, verb, path, fields);
-        asked.body_bytes = sent - u64::try_from(path.len()).unwrap();
-        bed.service.handle(asked).await;
+        let mut call = request(token, verb, path, fields);
+        call.body_bytes = sent - u64::try_from(path.len()).unwrap();
+        bed.service.handle(call).await;
         let written = size() - before;
-        let most = MOST_OF_A_STRANGER.min(4 * sent.max(1 << 10));
+        let most = MAX_UNAUTHENTICATED_BYTES.min(4 * sent.max(1 << 10));
         assert!(written > 0 && written <= most, "{shown}: {written} bytes for {sent}");
         let line = bed.lines().pop().unwrap();
         let request = &line["request"];
-        let told = ["elided_members", "elided_path_bytes", "digested", "unknown_fields"];
-        assert!(told.iter().any(|key| request.get(key).is_some()), "{shown}: {line}");
+        let digest_keys = ["elided_members", "elided_path_bytes", "digested", "unknown_fields"];
+        assert!(digest_keys.iter().any(|key| request.get(key).is_some()), "{shown}: {line}");
     }
     bed.end().await;
 }
@@ -339,13 +360,10 @@ async fn oversized_or_mistyped_body_enters_no_open_endpoint() {
     let mut large = request("", Verb::Write, path, json!({ "generic_mount_paths": true }));
     large.body_bytes = 2 << 20;
     let wrong = request("", Verb::Write, path, json!({ "generic_mount_paths": [1] }));
-    for (asked, status) in [(large, 413), (wrong, 400)] {
-        assert_eq!(bed.service.handle(asked).await.into_bytes().0, status);
-        let asked = bed.lines_of(path).into_iter().rev().nth(1).unwrap();
-        assert!(
-            asked.get("error").is_some(),
-            "the line of a refused request has the error: {asked}"
-        );
+    for (call, status) in [(large, 413), (wrong, 400)] {
+        assert_eq!(bed.service.handle(call).await.into_bytes().0, status);
+        let line = bed.lines_of(path).into_iter().rev().nth(1).unwrap();
+        assert!(line.get("error").is_some(), "the line of a refused request has the error: {line}");
     }
     bed.end().await;
 }
@@ -365,13 +383,13 @@ async fn token_in_path_is_hashed_and_not_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn issued_token_is_hashed_in_answer_line() {
     let bed = bed("token").await;
-    let (_, made) = bed
+    let (_, answer) = bed
         .write("auth/token/create", json!({ "policies": "default", "meta": { "team": "ops" } }))
         .await;
     let auth = &bed.lines_of("auth/token/create")[1]["response"]["auth"];
-    let hash = bed.hash(made["auth"]["client_token"].as_str().unwrap()).await;
+    let hash = bed.hash(answer["auth"]["client_token"].as_str().unwrap()).await;
     assert_eq!((&auth["client_token"], &auth["policies"]), (&hash, &json!(["default"])), "{auth}");
-    assert_eq!(auth["accessor"], bed.hash(made["auth"]["accessor"].as_str().unwrap()).await);
+    assert_eq!(auth["accessor"], bed.hash(answer["auth"]["accessor"].as_str().unwrap()).await);
     assert_eq!(auth["metadata"], json!({ "team": "ops" }));
     bed.end().await;
 }
@@ -385,12 +403,12 @@ async fn raw_device_shows_data_without_tokens_and_secrets() {
         ..device("main", path.join("audit.log"))
     };
     let bed = Bed::audited(path, only(raw)).await.unwrap();
-    let (_, made) = bed.write("auth/token/create", json!({ "display_name": "in clear" })).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (_, answer) = bed.write("auth/token/create", json!({ "display_name": "in clear" })).await;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     bed.write("auth/token/lookup", json!({ "token": token })).await;
     let lines = bed.lines_of("auth/token/create");
     assert_eq!(lines[0]["request"]["data"]["display_name"], "in clear");
-    assert_eq!(lines[1]["response"]["auth"]["accessor"], made["auth"]["accessor"]);
+    assert_eq!(lines[1]["response"]["auth"]["accessor"], answer["auth"]["accessor"]);
     assert_eq!(
         bed.lines_of("auth/token/lookup")[0]["request"]["data"]["token"],
         bed.hash(token).await
@@ -470,8 +488,8 @@ async fn operator_can_seal_with_full_audit_disk() {
     assert_eq!(bed.read("sys/seal-status").await.1["sealed"], false);
     assert_eq!(bed.write("sys/seal", json!({})).await.0, 204);
     assert_eq!(bed.read("sys/seal-status").await.1["sealed"], true);
-    let told = bed.line("request-not-audited").await;
-    assert!(told.contains("sys/seal") && told.contains("127.0.0.1"), "{told}");
+    let line = bed.line("request-not-audited").await;
+    assert!(line.contains("sys/seal") && line.contains("127.0.0.1"), "{line}");
     bed.end().await;
 }
 
@@ -501,8 +519,8 @@ impl Pipe {
     fn new(directory: &Path) -> Self {
         fs::create_dir_all(directory).unwrap();
         let path = directory.join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-        assert!(made.success());
+        let status = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(status.success());
         let mut pipe = Self { path, reader: None };
         pipe.open();
         pipe
@@ -573,19 +591,20 @@ async fn lease_of_unrecorded_answer_is_revoked() {
     assert_eq!(bed.noted("lost").await, "Undo");
     assert_eq!(bed.read("probe/note/kept").await.0, 404, "the other one lives");
     bed.line("audit-recovered").await;
-    let told = bed.log.0.lock().unwrap().join("\n");
+    let log = bed.log.0.lock().unwrap().join("\n");
     assert_eq!(
-        (told.matches("audit-failed").count(), told.matches("audit-recovered").count()),
+        (log.matches("audit-failed").count(), log.matches("audit-recovered").count()),
         (1, 1),
-        "{told}"
+        "{log}"
     );
     end(bed).await;
 }
 
 /// Tokens in a closed store.
 async fn tokens_in(directory: &Path) -> u32 {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let store =
+        data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let count = store.count(Space::Token, "", 99).await.unwrap();
     store.close().await;
     count
@@ -596,10 +615,10 @@ async fn undelivered_token_is_ended_and_renewed_token_kept() {
     let fields = || json!({ "policies": "default", "ttl": "1h" });
     let (bed, mut pipe, length) = piped("token-lost", "auth/token/create", fields()).await;
     unanswered(&bed, &mut pipe, length, "auth/token/create", fields()).await;
-    let (_, made) = bed.write("auth/token/create", fields()).await;
-    let token = json!({ "token": made["auth"]["client_token"] });
+    let (_, answer) = bed.write("auth/token/create", fields()).await;
+    let token = json!({ "token": answer["auth"]["client_token"] });
     pipe.read();
-    let renewal = || json!({ "token": made["auth"]["client_token"], "increment": "1h" });
+    let renewal = || json!({ "token": answer["auth"]["client_token"], "increment": "1h" });
     assert_eq!(bed.write("auth/token/renew", renewal()).await.0, 200);
     let length = pipe.read()[0].to_string().len() + 1;
     unanswered(&bed, &mut pipe, length, "auth/token/renew", renewal()).await;
@@ -698,9 +717,9 @@ async fn api_creates_keeps_and_removes_device() {
     let path = folder("api");
     let bed = Bed::audited(path.clone(), api(&path)).await.unwrap();
     let options = json!({ "file_path": "second.log", "log_raw": "true" });
-    let asked = json!({ "type": "file", "description": "for the auditors", "options": options });
-    assert_eq!(bed.write("sys/audit/second", asked.clone()).await.0, 204);
-    assert_eq!(bed.write("sys/audit/second", asked).await.0, 400, "the path is taken");
+    let fields = json!({ "type": "file", "description": "for the auditors", "options": options });
+    assert_eq!(bed.write("sys/audit/second", fields.clone()).await.0, 204);
+    assert_eq!(bed.write("sys/audit/second", fields).await.0, 400, "the path is taken");
     let (_, answer) = bed.read("sys/audit").await;
     assert_eq!(answer["second/"], answer["data"]["second/"]);
     let second = json!({
@@ -733,23 +752,23 @@ async fn service_without_device_warns_at_start_and_removal() {
     let path = folder("none");
     let nothing_declared =
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
-    let told = |bed: &Bed| {
+    let warning_count = |bed: &Bed| {
         let lines = bed.log.0.lock().unwrap();
         lines.iter().filter(|line| line.starts_with("warn audit-without-device")).count()
     };
     for _ in 0..2 {
         let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
-        assert_eq!((told(&bed), bed.read("sys/health").await.0), (1, 200));
+        assert_eq!((warning_count(&bed), bed.read("sys/health").await.0), (1, 200));
         bed.stop().await;
     }
     let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
-    let asked = json!({ "type": "file", "options": { "file_path": "only.log" } });
-    assert_eq!(bed.write("sys/audit/only", asked).await.0, 204);
+    let fields = json!({ "type": "file", "options": { "file_path": "only.log" } });
+    assert_eq!(bed.write("sys/audit/only", fields).await.0, 204);
     bed.stop().await;
     let bed = Bed::audited(path, nothing_declared).await.unwrap();
-    assert_eq!(told(&bed), 0);
+    assert_eq!(warning_count(&bed), 0);
     assert_eq!(bed.call(Verb::Delete, "sys/audit/only", json!({})).await.0, 204);
-    assert_eq!(told(&bed), 1);
+    assert_eq!(warning_count(&bed), 1);
     bed.end().await;
 }
 
@@ -776,9 +795,9 @@ async fn api_refuses_device_at_forbidden_place() {
         (json!({ "type": "file" }), "file_path is required"),
         (json!({ "options": { "file_path": "a" } }), "type is required"),
     ];
-    for (asked, why) in refusals {
-        let (status, refused) = bed.write("sys/audit/x", asked.clone()).await;
-        assert!(status == 400 && error(&refused).contains(why), "{asked}: {refused}");
+    for (fields, why) in refusals {
+        let (status, refused) = bed.write("sys/audit/x", fields.clone()).await;
+        assert!(status == 400 && error(&refused).contains(why), "{fields}: {refused}");
     }
     assert!(!path.join("victim").exists());
     assert_eq!(bed.read("sys/audit").await.1["data"].as_object().unwrap().len(), 1);
@@ -796,8 +815,8 @@ async fn unopenable_api_device_stops_service_until_replacement() {
     let nothing_declared =
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };
     let bed = Bed::audited(path.clone(), nothing_declared.clone()).await.unwrap();
-    let asked = json!({ "type": "file", "options": { "file_path": "only.log" } });
-    assert_eq!(bed.write("sys/audit/only", asked).await.0, 204);
+    let fields = json!({ "type": "file", "options": { "file_path": "only.log" } });
+    assert_eq!(bed.write("sys/audit/only", fields).await.0, 204);
     bed.stop().await;
     fs::remove_file(path.join("api/only.log")).unwrap();
     fs::create_dir(path.join("api/only.log")).unwrap();

@@ -75,9 +75,9 @@ async fn audit_line_is_at_most_64_kib_everywhere() {
         assert!(longest(&bed).into_iter().all(|line| line <= LINE), "{shown}: {:?}", longest(&bed));
     }
     // A caller and an answer that are long themselves.
-    let (status, made) = bed.write("auth/token/create", many).await;
-    assert_eq!(status, 200, "{made}");
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (status, answer) = bed.write("auth/token/create", many).await;
+    assert_eq!(status, 200, "{answer}");
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     bed.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await;
     for number in 0..300 {
         let policy = json!({ "policy": format!("path \"{number}\" {{}}") });
@@ -101,20 +101,22 @@ async fn long_members_are_digested_and_unread_names_hashed() {
     let bed = bed("digests").await;
     let (list, unknown) = (names(1_000), json!(vec![""; 199_000]));
     let fields = json!({ "policies": list, "x": unknown, "display_name": "amy" });
-    let (status, made) = bed.write("auth/token/create", fields).await;
-    assert_eq!(status, 200, "{made}");
-    let [asked, answered] = &bed.lines_of("auth/token/create")[..] else { panic!("two lines") };
+    let (status, answer) = bed.write("auth/token/create", fields).await;
+    assert_eq!(status, 200, "{answer}");
+    let [request_line, response_line] = &bed.lines_of("auth/token/create")[..] else {
+        panic!("two lines")
+    };
     let digest = bed.hash(&json!(list).to_string()).await;
-    let request = &asked["request"];
+    let request = &request_line["request"];
     assert_eq!(request["unknown_fields"], json!([bed.hash("x").await]));
     assert_eq!(request["data"], json!({ "display_name": bed.hash("amy").await }));
     let digested = json!({ "policies": { "digest": digest, "values": 1_000 } });
     assert_eq!((&request["digested"], request.get("elided_members")), (&digested, None));
-    let auth = &answered["response"]["auth"];
+    let auth = &response_line["response"]["auth"];
     assert_eq!(auth["digested"]["token_policies"]["values"], 1_001, "default is one more: {auth}");
     assert_eq!((auth.get("policies"), &auth["identity_policies"]), (None, &json!([])));
 
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     bed.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await;
     let line = bed.lines_of("auth/token/lookup-self").pop().unwrap();
     for digested in [&line["auth"]["digested"], &line["response"]["digested"]] {
@@ -128,9 +130,9 @@ async fn unreadable_request_leaves_audit_lines() {
     let bed = bed("unread").await;
     let policy = json!({ "policy": "path \"probe/*\" { capabilities = [\"update\"] }" });
     bed.write("sys/policies/acl/narrow", policy).await;
-    let made = json!({ "policies": "narrow", "num_uses": 3 });
-    let (_, made) = bed.write("auth/token/create", made).await;
-    let narrow = made["auth"]["client_token"].as_str().unwrap();
+    let fields = json!({ "policies": "narrow", "num_uses": 3 });
+    let (_, created_token) = bed.write("auth/token/create", fields).await;
+    let narrow = created_token["auth"]["client_token"].as_str().unwrap();
     let canary = "swordfish-4711";
     let invalid = || Failure::invalid(format!("the body is not JSON at {canary}"));
     let large = || Failure::new(FailureKind::TooLarge, "request body too large");
@@ -143,25 +145,36 @@ async fn unreadable_request_leaves_audit_lines() {
     ] {
         let (hash, text) = (bed.hash(&refusal.message).await, refusal.message.clone());
         let refusal = Some(refusal);
-        let asked =
+        let call =
             Request { refusal, body_bytes: 77, ..request(token, Verb::Write, path, json!({})) };
-        let (answered, _, answer) = bed.service.handle(asked).await.into_bytes();
+        let (answered, _, answer) = bed.service.handle(call).await.into_bytes();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         assert_eq!((answered, error(&answer)), (status, text.as_str()), "{path}");
         let lines = bed.lines_of(path);
-        let [asked, response] = &lines[..] else { panic!("{path}: {lines:?}") };
-        let told = match status {
+        let [request_line, response] = &lines[..] else { panic!("{path}: {lines:?}") };
+        let expected_error = match status {
             400 => json!(format!("invalid-request: {}", hash.as_str().unwrap())),
             _ => json!(text),
         };
-        assert_eq!((&asked["error"], &response["error"]), (&told, &told), "{path}: {asked}");
-        let request = &asked["request"];
-        assert_eq!(request["client_token"], bed.hash(token).await, "{path}: {asked}");
+        assert_eq!(
+            (&request_line["error"], &response["error"]),
+            (&expected_error, &expected_error),
+            "{path}: {request_line}"
+        );
+        let request = &request_line["request"];
+        assert_eq!(request["client_token"], bed.hash(token).await, "{path}: {request_line}");
         assert_eq!((&request["body_bytes"], request.get("data")), (&json!(77), None));
-        assert_eq!(asked.get("auth").is_some(), token != "none-of-ours", "{path}: {asked}");
-        if let Some(auth) = asked.get("auth") {
-            assert_eq!(auth["accessor"], request["client_token_accessor"], "{asked}");
-            assert!(auth["accessor"].as_str().unwrap().starts_with("hmac-sha256:"), "{asked}");
+        assert_eq!(
+            request_line.get("auth").is_some(),
+            token != "none-of-ours",
+            "{path}: {request_line}"
+        );
+        if let Some(auth) = request_line.get("auth") {
+            assert_eq!(auth["accessor"], request["client_token_accessor"], "{request_line}");
+            assert!(
+                auth["accessor"].as_str().unwrap().starts_with("hmac-sha256:"),
+                "{request_line}"
+            );
         }
     }
     let text = fs::read_to_string(bed.directory.join("audit.log")).unwrap();
@@ -177,7 +190,7 @@ async fn unreadable_request_leaves_audit_lines() {
 async fn refusal_of_body_requires_recording_device() {
     let bed = Bed::audited(folder("unread-full"), only(device("main", "/dev/full"))).await.unwrap();
     let refusal = Some(Failure::invalid("the body is not JSON"));
-    let asked = Request { refusal, ..request("root", Verb::Write, "probe/lease/x", json!({})) };
-    assert_eq!(bed.service.handle(asked).await.into_bytes().0, 500);
+    let call = Request { refusal, ..request("root", Verb::Write, "probe/lease/x", json!({})) };
+    assert_eq!(bed.service.handle(call).await.into_bytes().0, 500);
     bed.end().await;
 }

@@ -42,9 +42,9 @@ fn refused(answers: &[(u16, Value)]) -> Vec<&(u16, Value)> {
 }
 
 async fn token(bed: &Bed, fields: Value) -> String {
-    let (status, made) = bed.write("auth/token/create", fields).await;
-    assert_eq!(status, 200, "{made}");
-    made["auth"]["client_token"].as_str().unwrap().to_owned()
+    let (status, answer) = bed.write("auth/token/create", fields).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["auth"]["client_token"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,8 +131,8 @@ async fn component_answering_own_conflict_is_entered_once() {
 /// The deadlines that the probe was told, in milliseconds of store time.
 fn deadlines(bed: &Bed) -> Vec<u64> {
     let lines = bed.log.0.lock().unwrap();
-    let told = lines.iter().filter_map(|line| line.split_once("(\"deadline\", \""));
-    told.map(|(_, rest)| rest.split('"').next().unwrap().parse().unwrap()).collect()
+    let parts = lines.iter().filter_map(|line| line.split_once("(\"deadline\", \""));
+    parts.map(|(_, rest)| rest.split('"').next().unwrap().parse().unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,9 +142,9 @@ async fn all_attempts_at_a_request_have_one_deadline() {
     let (bed, mut server) = (Bed::new("one-deadline").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let fields = json!({"url": server.url("/"), "method": "GET"});
-    let asked = request("root", Verb::Write, "probe/fetch-in-time/a", fields);
+    let wire_request = request("root", Verb::Write, "probe/fetch-in-time/a", fields);
     let service = Arc::clone(&bed.service);
-    let call = tokio::spawn(async move { service.handle(asked).await.into_bytes().0 });
+    let call = tokio::spawn(async move { service.handle(wire_request).await.into_bytes().0 });
     let overtaken = server.next().await;
     assert_eq!(bed.write("probe/count/a", json!({})).await.0, 204);
     tokio::time::sleep(LATER).await;
@@ -161,9 +161,9 @@ async fn sealing_stops_hanging_component_and_permits_unsealing() {
     let (bed, mut server) = (Bed::new("cut-by-seal").await, Server::new().await);
     granted(&bed, &[server.grant()]).await;
     let fields = json!({"url": server.url("/never"), "method": "GET"});
-    let asked = request("root", Verb::Write, "probe/fetch/a", fields);
+    let wire_request = request("root", Verb::Write, "probe/fetch/a", fields);
     let service = Arc::clone(&bed.service);
-    let call = tokio::spawn(async move { service.handle(asked).await.into_bytes() });
+    let call = tokio::spawn(async move { service.handle(wire_request).await.into_bytes() });
     let _unanswered = server.next().await;
     bed.service.stop().await;
     let began = Instant::now();

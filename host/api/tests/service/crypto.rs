@@ -54,9 +54,9 @@ async fn engine_signed_token_verifies_only_by_public_key() {
             ("no key".into(), "you", "is not PEM"),
             (mine["private"].clone(), "you", "give the public half"),
         ] {
-            let (status, told) = refused(&bed, "prove/a", prove(keys, audience)).await;
+            let (status, message) = refused(&bed, "prove/a", prove(keys, audience)).await;
             assert_eq!(status, 400);
-            assert!(told.contains(why), "{told}");
+            assert!(message.contains(why), "{message}");
         }
     }
     bed.end().await;
@@ -74,9 +74,9 @@ async fn private_key_use_and_generation_require_grants() {
         ("generate/a", json!({}), "crypto:generate-key"),
         ("certify/a", issue, "crypto:issue-certificate"),
     ] {
-        let (status, told) = refused(&bed, path, fields).await;
-        assert_eq!(status, 403, "{told}");
-        assert!(told.ends_with(&format!("tune --grant '{line}' probe/")), "{told}");
+        let (status, message) = refused(&bed, path, fields).await;
+        assert_eq!(status, 403, "{message}");
+        assert!(message.ends_with(&format!("tune --grant '{line}' probe/")), "{message}");
     }
     let hash = done(&bed, "hash/a", json!({"password": "correct horse"})).await["hash"].clone();
     let (status, warned) =
@@ -98,18 +98,18 @@ async fn private_key_and_password_appear_in_no_text() {
     let body: Vec<&str> =
         key.as_str().unwrap().lines().filter(|line| !line.starts_with("-----")).collect();
     let fields = json!({"key": key, "algorithm": "ES256", "claims": {"exp": FAR}, "how": "told"});
-    let (_, told) = refused(&bed, "sign/a", fields).await;
-    assert!(told.contains("[secret]"), "{told}");
-    assert!(body.iter().all(|line| !told.contains(line)), "{told}");
-    let (_, told) = refused(&bed, "generate/a", json!({"kind": "ec", "how": "told"})).await;
-    let long = told.lines().find(|line| line.len() >= 48 && !line.contains('-'));
-    assert!(told.contains("[secret]") && long.is_none(), "{told}");
+    let (_, message) = refused(&bed, "sign/a", fields).await;
+    assert!(message.contains("[secret]"), "{message}");
+    assert!(body.iter().all(|line| !message.contains(line)), "{message}");
+    let (_, message) = refused(&bed, "generate/a", json!({"kind": "ec", "how": "told"})).await;
+    let long = message.lines().find(|line| line.len() >= 48 && !line.contains('-'));
+    assert!(message.contains("[secret]") && long.is_none(), "{message}");
     let fields = json!({"password": "correct-horse-battery", "how": "told"});
-    let (_, told) = refused(&bed, "hash/a", fields).await;
-    assert!(told.contains("[secret]") && !told.contains("horse"), "{told}");
-    let (status, told) =
+    let (_, message) = refused(&bed, "hash/a", fields).await;
+    assert!(message.contains("[secret]") && !message.contains("horse"), "{message}");
+    let (status, message) =
         refused(&bed, "sign/a", json!({"key": "hunter2-no-key-at-all", "claims": {}})).await;
-    assert!(status == 400 && !told.contains("hunter2"), "{told}");
+    assert!(status == 400 && !message.contains("hunter2"), "{message}");
     let lines = bed.log.0.lock().unwrap().join("\n");
     assert!(!lines.contains("horse") && body.iter().all(|line| !lines.contains(line)));
     bed.end().await;
@@ -135,7 +135,7 @@ async fn certificate_stays_within_authority_lifetime_and_verifies() {
         (&issued["subject"], &issued["usages"]),
         (&json!("CN=reader"), &json!(["client-auth"]))
     );
-    let (status, told) = refused(&bed, "certify/a", wish("1000000h")).await;
-    assert!(status == 400 && told.contains("outlive its authority's"), "{told}");
+    let (status, message) = refused(&bed, "certify/a", wish("1000000h")).await;
+    assert!(status == 400 && message.contains("outlive its authority's"), "{message}");
     bed.end().await;
 }

@@ -5,9 +5,9 @@ use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 
 async fn child(bed: &Bed, fields: Value) -> String {
-    let (status, made) = bed.write("auth/token/create", fields).await;
-    assert_eq!(status, 200, "{made}");
-    made["auth"]["client_token"].as_str().unwrap().to_owned()
+    let (status, answer) = bed.write("auth/token/create", fields).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["auth"]["client_token"].as_str().unwrap().to_owned()
 }
 
 async fn names(bed: &Bed, path: &str, query: Value) -> Value {

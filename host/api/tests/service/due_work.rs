@@ -107,8 +107,8 @@ async fn left_in(store: &Arc<Store>, uuid: &str, lanes: u64) -> Vec<u64> {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
 /// Puts timers of the mount `uuid` that are due, `soon-0` first.
@@ -167,8 +167,8 @@ async fn silent_target_work_is_tried_singly_until_return() {
         let timer = json!({"after": 0, "lane": "orders"});
         assert_eq!(bed.write(&format!("probe/timer/down-{number}"), timer).await.0, 204);
     }
-    let told = bed.line("lane-rests").await;
-    assert!(told.contains(r#"("mount", "probe/"), ("lane", "orders")"#), "{told}");
+    let line = bed.line("lane-rests").await;
+    assert!(line.contains(r#"("mount", "probe/"), ("lane", "orders")"#), "{line}");
     let other = json!({"after": 0, "lane": "billing"});
     assert_eq!(bed.write("probe/timer/soon", other).await.0, 204);
     bed.noted("soon").await;

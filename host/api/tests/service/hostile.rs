@@ -204,9 +204,9 @@ async fn secret_fragments_are_never_logged_in_any_case() {
         let secret = answer["data"]["secret"].as_str().unwrap().to_lowercase();
         let lines = bed.log.0.lock().unwrap().join("\n").to_lowercase();
         let said = lines.lines().rfind(|line| line.starts_with("warn unnamed")).unwrap();
-        let whole = r#"("whole", "[secret]"), ("loud", "[secret]"), "#;
+        let pairs = r#"("whole", "[secret]"), ("loud", "[secret]"), "#;
         let piece = r#"("piece", "it has [secret] in it")]"#;
-        assert!(said.ends_with(&format!("{whole}{piece}")), "{said}");
+        assert!(said.ends_with(&format!("{pairs}{piece}")), "{said}");
         // In the other lines: short runs are in words by chance.
         let runs = secret.as_bytes().windows(8).map(|run| std::str::from_utf8(run).unwrap());
         let shown: Vec<&str> = runs.filter(|run| lines.contains(run)).collect();
@@ -250,8 +250,8 @@ async fn a_revocation_that_never_ends_holds_up_nobody() {
     let bed = bed("endless-revoke").await;
     let (status, leased) = bed.read("hostile/endless-revoke").await;
     assert_eq!(status, 200, "{leased}");
-    let asked = json!({"lease_id": leased["lease_id"], "sync": false});
-    let (status, answer) = bed.write("sys/leases/revoke", asked).await;
+    let fields = json!({"lease_id": leased["lease_id"], "sync": false});
+    let (status, answer) = bed.write("sys/leases/revoke", fields).await;
     assert_eq!(status, 202, "{answer}");
     is_endless_beside_others(&bed).await;
     bed.end().await;
@@ -352,14 +352,14 @@ async fn deadline_too_short_for_lease_revocation_is_refused() {
         assert!(error(&refused).contains("allow outside changes"), "{refused}");
     }
     assert_eq!(read().await, before, "a refusal changes nothing");
-    let asked = request(
+    let call = request(
         "root",
         Verb::Write,
         "sys/plugins/catalog/secret/other",
         json!({"grants": ["database", "limit:deadline=30s"]}),
     );
     let raw = Some(RawBody::new(guest("hostile").to_vec()));
-    let (status, _, body) = bed.service.handle(Request { raw, ..asked }).await.into_bytes();
+    let (status, _, body) = bed.service.handle(Request { raw, ..call }).await.into_bytes();
     let refused = String::from_utf8(body.to_vec()).unwrap();
     assert_eq!(status, 400, "{refused}");
     assert!(refused.contains("is shorter than 35s"), "{refused}");

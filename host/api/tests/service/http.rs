@@ -29,7 +29,7 @@ impl Server {
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, connections) = (listener.local_addr().unwrap(), Arc::new(AtomicU32::new(0)));
-        let (sender, asked) = mpsc::unbounded_channel();
+        let (sender, receiver) = mpsc::unbounded_channel();
         let counted = Arc::clone(&connections);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -37,7 +37,7 @@ impl Server {
                 tokio::spawn(serve(stream, sender.clone()));
             }
         });
-        Self { address, connections, asked }
+        Self { address, connections, asked: receiver }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -59,9 +59,9 @@ impl Server {
 
     /// Answers the next request, and returns the request.
     pub(crate) async fn reply(&mut self, answer: &str) -> String {
-        let asked = self.next().await;
-        asked.answer.send(answer.to_owned()).unwrap();
-        asked.text
+        let request = self.next().await;
+        request.answer.send(answer.to_owned()).unwrap();
+        request.text
     }
 }
 
@@ -81,9 +81,9 @@ async fn serve(mut stream: TcpStream, sender: mpsc::UnboundedSender<Asked>) {
             break;
         }
     }
-    let (answer, told) = oneshot::channel();
+    let (answer, receiver) = oneshot::channel();
     if sender.send(Asked { text, answer }).is_ok()
-        && let Ok(answer) = told.await
+        && let Ok(answer) = receiver.await
     {
         stream.write_all(answer.as_bytes()).await.unwrap();
     }
@@ -96,8 +96,9 @@ pub(crate) fn ok(body: &str) -> String {
 pub(crate) async fn granted(bed: &Bed, lines: &[String]) {
     let before = grants(bed, "probe").await;
     // In place of any server, which a component of the binary may reach where nothing is said.
-    let kept = before.as_array().into_iter().flatten().filter(|line| **line != "http:*");
-    let all: Vec<Value> = kept.cloned().chain(lines.iter().map(|line| json!(line))).collect();
+    let other_grants = before.as_array().into_iter().flatten().filter(|line| **line != "http:*");
+    let all: Vec<Value> =
+        other_grants.cloned().chain(lines.iter().map(|line| json!(line))).collect();
     let (status, answer) = bed.write("sys/mounts/probe/tune", json!({"grants": all})).await;
     assert_eq!((status, answer), (204, Value::Null), "an http grant is stored without a warning");
 }
@@ -108,7 +109,7 @@ async fn granted_origin_receives_request_and_returns_answer() {
     granted(&bed, &[server.grant()]).await;
     let url = server.url("/a?b=c");
     let fields = json!({"url": url, "method": "PUT", "headers": {"x-one": "1"}, "body": "text"});
-    let (answer, asked) = tokio::join!(
+    let (answer, request) = tokio::join!(
         bed.write("probe/fetch/a", fields),
         server.reply("HTTP/1.1 418 Teapot\r\nX-Two: 2\r\ncontent-length: 5\r\n\r\nshort")
     );
@@ -117,11 +118,11 @@ async fn granted_origin_receives_request_and_returns_answer() {
     assert_eq!((&data["status"], &data["body"]), (&json!(418), &json!("short")));
     assert!(data["headers"].as_array().unwrap().contains(&json!(["x-two", "2"])), "{data}");
     assert!(
-        asked.starts_with("PUT /a?b=c HTTP/1.1\r\n") && asked.ends_with("\r\n\r\ntext"),
-        "{asked}"
+        request.starts_with("PUT /a?b=c HTTP/1.1\r\n") && request.ends_with("\r\n\r\ntext"),
+        "{request}"
     );
     let host = format!("host: {}\r\n", server.address);
-    assert!(asked.contains(&host) && asked.contains("x-one: 1\r\n"), "{asked}");
+    assert!(request.contains(&host) && request.contains("x-one: 1\r\n"), "{request}");
     bed.end().await;
 }
 
@@ -135,8 +136,8 @@ async fn ungranted_request_never_leaves_and_prints_missing_grant() {
         let fetch = bed.write("probe/fetch/a", json!({"url": url}));
         let answer = tokio::select! {
             answer = fetch => answer,
-            asked = server.next() => {
-                asked.answer.send(ok("")).unwrap();
+            request = server.next() => {
+                request.answer.send(ok("")).unwrap();
                 return bed.end().await;
             }
         };
@@ -246,8 +247,9 @@ async fn request_secret_appears_in_no_failure_or_log() {
             "secret": "hunter2-hunter2",
             "how": how,
         });
-        let (answer, asked) = tokio::join!(bed.write("probe/fetch/a", fields), server.reply(&echo));
-        assert!(asked.contains("authorization: Bearer Tok-4711-x"), "{asked}");
+        let (answer, request) =
+            tokio::join!(bed.write("probe/fetch/a", fields), server.reply(&echo));
+        assert!(request.contains("authorization: Bearer Tok-4711-x"), "{request}");
         if how == "told" {
             assert_eq!(error(&answer.1), "you sent [secret] and [secret], piece: 4711");
         }

@@ -14,8 +14,8 @@ impl Bed {
     pub(crate) async fn signed_in(&self, alias: &str) -> Value {
         let role = json!({"allowed_entity_aliases": "*", "allowed_policies": "default"});
         assert_eq!(self.write("auth/token/roles/people", role).await.0, 204);
-        let asked = json!({"entity_alias": alias});
-        let (status, answer) = self.write("auth/token/create/people", asked).await;
+        let fields = json!({"entity_alias": alias});
+        let (status, answer) = self.write("auth/token/create/people", fields).await;
         assert_eq!(status, 200, "{answer}");
         answer["auth"].clone()
     }
@@ -96,8 +96,8 @@ async fn token_accepts_only_alias_allowed_by_role() {
     let role = json!({"allowed_entity_aliases": ["eve", "build-*"], "allowed_policies": "default"});
     assert_eq!(bed.write("auth/token/roles/people", role).await.0, 204);
     for (alias, allowed) in [("eve", true), ("build-7", true), ("eva", false), ("", true)] {
-        let asked = json!({"entity_alias": alias});
-        let (status, answer) = bed.write("auth/token/create/people", asked).await;
+        let fields = json!({"entity_alias": alias});
+        let (status, answer) = bed.write("auth/token/create/people", fields).await;
         assert_eq!(status, if allowed { 200 } else { 400 }, "{alias}: {answer}");
         let entity = answer["auth"]["entity_id"].as_str().unwrap_or_default();
         assert_eq!(!entity.is_empty(), allowed && !alias.is_empty(), "{alias}: {answer}");
@@ -137,12 +137,12 @@ async fn entity_policies_apply_to_tokens_while_assigned() {
     assert_eq!(again["policies"], json!(["default", "mounts"]));
     assert_eq!(again["token_policies"], json!(["default"]));
     assert_eq!(again["identity_policies"], json!(["mounts"]));
-    let asked = json!({"token": token, "paths": ["sys/mounts"]});
-    let allowed = bed.written("sys/capabilities", asked.clone()).await;
+    let fields = json!({"token": token, "paths": ["sys/mounts"]});
+    let allowed = bed.written("sys/capabilities", fields.clone()).await;
     assert_eq!(allowed["sys/mounts"], json!(["list", "read"]));
     bed.written(&path, json!({"policies": []})).await;
     assert_eq!(bed.status_as(token, Verb::Read, "sys/mounts").await, 403);
-    assert_eq!(bed.written("sys/capabilities", asked).await["sys/mounts"], json!(["deny"]));
+    assert_eq!(bed.written("sys/capabilities", fields).await["sys/mounts"], json!(["deny"]));
     bed.end().await;
 }
 
@@ -158,10 +158,10 @@ async fn tokens_of_disabled_or_deleted_entity_are_refused() {
     assert_eq!(bed.status_as(token, Verb::Read, OWN).await, 403);
     let (status, seen) = bed.write("auth/token/lookup", json!({"token": token})).await;
     assert_eq!((status, &seen["data"]["entity_id"]), (200, &json!(entity)), "{seen}");
-    let asked = json!({"token": token, "paths": ["sys/mounts"]});
-    assert_eq!(bed.write("sys/capabilities", asked).await.0, 403);
-    let asked = json!({"entity_alias": "eve"});
-    assert_eq!(bed.write("auth/token/create/people", asked).await.0, 403, "no login either");
+    let fields = json!({"token": token, "paths": ["sys/mounts"]});
+    assert_eq!(bed.write("sys/capabilities", fields).await.0, 403);
+    let fields = json!({"entity_alias": "eve"});
+    assert_eq!(bed.write("auth/token/create/people", fields).await.0, 403, "no login either");
     bed.written(&path, json!({"disabled": false})).await;
     assert_eq!(bed.status_as(token, Verb::Read, OWN).await, 200);
     assert_eq!(bed.call(Verb::Delete, &path, json!({})).await.0, 204);
@@ -205,8 +205,8 @@ async fn policy_templates_use_entity_of_token() {
 async fn an_entity_is_written_read_renamed_and_listed() {
     let bed = Bed::new("entities").await;
     assert_eq!(bed.list("identity/entity/id", json!({})).await.0, 404);
-    let asked = json!({"name": "ada", "metadata": {"team": "blue"}, "policies": ["p1"]});
-    let ada = bed.written("identity/entity", asked).await;
+    let fields = json!({"name": "ada", "metadata": {"team": "blue"}, "policies": ["p1"]});
+    let ada = bed.written("identity/entity", fields).await;
     assert_eq!((&ada["name"], &ada["aliases"]), (&json!("ada"), &Value::Null), "{ada}");
     let id = text(&ada["id"]);
     bed.written("identity/entity", json!({"id": id, "metadata": {"team": "red"}})).await;
@@ -255,10 +255,10 @@ async fn alias_has_one_entity_with_one_mount_alias() {
     let mount = bed.token_mount().await;
     let ada = bed.written("identity/entity", json!({"name": "ada"})).await["id"].clone();
     let bea = bed.written("identity/entity", json!({"name": "bea"})).await["id"].clone();
-    let asked = json!({"name": "eve", "mount_accessor": mount, "canonical_id": ada});
-    let alias = bed.written("identity/entity-alias", asked.clone()).await;
+    let fields = json!({"name": "eve", "mount_accessor": mount, "canonical_id": ada});
+    let alias = bed.written("identity/entity-alias", fields.clone()).await;
     assert_eq!(alias["canonical_id"], ada);
-    assert_eq!(bed.written("identity/entity-alias", asked).await, alias, "the same again");
+    assert_eq!(bed.written("identity/entity-alias", fields).await, alias, "the same again");
     assert_eq!(bed.signed_in("eve").await["entity_id"], ada, "a login by it");
     let path = format!("identity/entity-alias/id/{}", text(&alias["id"]));
     let seen = bed.seen_at(&path).await;
@@ -283,8 +283,9 @@ async fn alias_has_one_entity_with_one_mount_alias() {
     assert_eq!(list["keys"], json!([alias["id"]]));
     let info = &list["key_info"][text(&alias["id"])];
     assert_eq!((&info["name"], &info["custom_metadata"]["a"]), (&json!("eve2"), &json!("b")));
-    let made = bed.written("identity/entity-alias", json!({"name": "x", "mount_accessor": mount}));
-    assert!(text(&made.await["canonical_id"]).len() == 36, "a new alias has a new entity");
+    let answer =
+        bed.written("identity/entity-alias", json!({"name": "x", "mount_accessor": mount}));
+    assert!(text(&answer.await["canonical_id"]).len() == 36, "a new alias has a new entity");
     bed.end().await;
 }
 
@@ -328,14 +329,14 @@ async fn merge_conflict_keeps_named_alias_at_mount() {
     let (one, other) = (bed.signed_in("eve").await, bed.signed_in("bob").await);
     let (from, to) = (&one["entity_id"], &other["entity_id"]);
     let found = bed.written("identity/lookup/entity", json!({"id": from})).await;
-    let kept = &found["aliases"][0]["id"];
+    let alias_id = &found["aliases"][0]["id"];
     let merge = json!({
-        "from_entity_ids": [from], "to_entity_id": to, "conflicting_alias_ids_to_keep": [kept],
+        "from_entity_ids": [from], "to_entity_id": to, "conflicting_alias_ids_to_keep": [alias_id],
     });
     bed.written("identity/entity/merge", merge).await;
     assert_eq!(&bed.signed_in("eve").await["entity_id"], to);
     assert_ne!(&bed.signed_in("bob").await["entity_id"], to, "the alias that was not kept");
-    let alias = bed.seen_at(&format!("identity/entity-alias/id/{}", text(kept))).await;
+    let alias = bed.seen_at(&format!("identity/entity-alias/id/{}", text(alias_id))).await;
     assert_eq!((&alias["canonical_id"], &alias["merged_from_canonical_ids"]), (to, &json!([from])));
     bed.end().await;
 }
@@ -347,12 +348,12 @@ async fn entity_lookup_finds_by_every_known_attribute() {
     let login = bed.signed_in("eve").await;
     let path = "identity/lookup/entity";
     let by_id = bed.written(path, json!({"id": login["entity_id"]})).await;
-    for asked in [
+    for query in [
         json!({"name": by_id["name"]}),
         json!({"alias_id": by_id["aliases"][0]["id"]}),
         json!({"alias_name": "eve", "alias_mount_accessor": mount}),
     ] {
-        assert_eq!(bed.written(path, asked.clone()).await, by_id, "{asked}");
+        assert_eq!(bed.written(path, query.clone()).await, by_id, "{query}");
     }
     for nothing in [json!({"name": "none"}), json!({"id": "none"}), json!({"alias_id": "none"})] {
         assert_eq!(bed.write(path, nothing.clone()).await.0, 204, "{nothing}");
@@ -427,8 +428,8 @@ async fn forty_long_listings_at_once_are_all_whole() {
     // Each takes 40 bytes as a key, and more than 200 with what is told of it: beyond 64 KiB.
     for number in 0..400 {
         let entity = json!({"name": format!("{}-{number}", "n".repeat(150))});
-        let made = bed.written("identity/entity", entity).await;
-        ids.insert(made["id"].as_str().unwrap().to_owned());
+        let answer = bed.written("identity/entity", entity).await;
+        ids.insert(answer["id"].as_str().unwrap().to_owned());
     }
     let listing: Vec<_> = (0..40)
         .map(|number| {

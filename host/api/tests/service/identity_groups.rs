@@ -161,8 +161,8 @@ async fn oversized_member_change_is_refused_but_steps_succeed() {
     let bed = Bed::new("many-members").await;
     let mut ids = Vec::new();
     for number in 0..1_001 {
-        let made = bed.written("identity/entity", json!({"name": format!("e{number}")})).await;
-        ids.push(made["id"].clone());
+        let entity = bed.written("identity/entity", json!({"name": format!("e{number}")})).await;
+        ids.push(entity["id"].clone());
     }
     let unknown: Vec<String> = (0..10_000).map(|n| format!("{n:036x}")).collect();
     let (status, answer) =
@@ -187,9 +187,9 @@ async fn external_group_loses_members_with_its_only_alias() {
     let mount = bed.token_mount().await;
     let ext = bed.group(json!({"name": "ext", "type": "external"})).await;
     let other = bed.group(json!({"name": "other", "type": "external"})).await;
-    let asked = json!({"name": "folder-1", "mount_accessor": mount, "canonical_id": ext});
-    let alias = bed.written("identity/group-alias", asked.clone()).await;
-    assert_eq!(bed.written("identity/group-alias", asked).await, alias, "the same again");
+    let fields = json!({"name": "folder-1", "mount_accessor": mount, "canonical_id": ext});
+    let alias = bed.written("identity/group-alias", fields.clone()).await;
+    assert_eq!(bed.written("identity/group-alias", fields).await, alias, "the same again");
     let second = json!({"name": "folder-2", "mount_accessor": mount, "canonical_id": ext});
     bed.refuses("identity/group-alias", second, "has an alias").await;
     let path = format!("identity/group-alias/id/{}", text(&alias["id"]));
@@ -213,13 +213,13 @@ async fn external_group_loses_members_with_its_only_alias() {
 async fn group_alias_without_group_makes_external_group() {
     let bed = Bed::new("alias-alone").await;
     let mount = bed.token_mount().await;
-    let asked = json!({"name": "folder-1", "mount_accessor": mount});
-    let alias = bed.written("identity/group-alias", asked.clone()).await;
+    let fields = json!({"name": "folder-1", "mount_accessor": mount});
+    let alias = bed.written("identity/group-alias", fields.clone()).await;
     let group = bed.seen_at(&format!("identity/group/id/{}", text(&alias["canonical_id"]))).await;
     assert_eq!((&group["type"], &group["policies"]), (&json!("external"), &json!([])), "{group}");
     assert_eq!(group["alias"]["name"], json!("folder-1"));
     assert!(text(&group["name"]).starts_with("group_"), "{group}");
-    assert_eq!(bed.written("identity/group-alias", asked).await, alias, "no second group");
+    assert_eq!(bed.written("identity/group-alias", fields).await, alias, "no second group");
     let (_, names) = bed.call(Verb::List, "identity/group/name", json!({})).await;
     assert_eq!(names["data"]["keys"], json!([group["name"]]));
     let member = json!({"id": group["id"], "member_entity_ids": ["anybody"]});

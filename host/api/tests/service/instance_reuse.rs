@@ -8,8 +8,9 @@ use std::path::Path;
 
 /// Writes the option into the record of the mount `probe/`, in a directory that nobody holds.
 async fn set_reuse(directory: &Path, word: &str) {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let store =
+        data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let address = Address::new(Space::Core, "mount/probe/");
     let mut unit = store.begin();
     let stored = unit.get(&address).await.unwrap().unwrap();

@@ -1,20 +1,20 @@
-//! Key holders at different addresses, and strangers who give bogus shares meanwhile.
+//! Key holders at different addresses, and callers without a key who give bogus shares meanwhile.
 
 use crate::bed::{Bed, request};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 
-const STRANGER: &str = "198.51.100.7";
+const OUTSIDER_ADDRESS: &str = "198.51.100.7";
 
 /// An open service with three shares, of which two are needed.
 async fn two_of_three(name: &str) -> (Bed, Vec<String>) {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
     let bed = Bed::sealed(directory).await;
-    let asked = json!({ "secret_shares": 3, "secret_threshold": 2 });
-    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
-    assert_eq!(status, 200, "{made}");
-    let keys: Vec<String> = serde_json::from_value(made["keys"].clone()).unwrap();
+    let fields = json!({ "secret_shares": 3, "secret_threshold": 2 });
+    let (status, answer) = bed.call_as("", Verb::Write, "sys/init", fields).await;
+    assert_eq!(status, 200, "{answer}");
+    let keys: Vec<String> = serde_json::from_value(answer["keys"].clone()).unwrap();
     for key in &keys[..2] {
         bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
     }
@@ -29,23 +29,23 @@ async fn write_from(bed: &Bed, remote: &str, path: &str, fields: Value) -> (u16,
     (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
-/// Begins at `start`, and lets a stranger and then two holders give their shares at `update`.
-/// Returns the last answer.
-async fn complete_despite_a_stranger(
+/// Begins at `start`, and lets a caller without a key and then two holders give their shares at
+/// `update`. Returns the last answer.
+async fn complete_despite_bogus_shares(
     bed: &Bed,
     keys: &[String],
-    (start, asked): (&str, Value),
+    (start, fields): (&str, Value),
     update: &str,
 ) -> Value {
-    let (status, begun) = write_from(bed, "192.0.2.1", start, asked).await;
+    let (status, begun) = write_from(bed, "192.0.2.1", start, fields).await;
     assert_eq!(status, 200, "{begun}");
     let share = |key: &str| json!({ "key": key, "nonce": begun["nonce"] });
     let bogus = |number: u8| format!("{}{number:02x}", "ab".repeat(32));
     let (status, first) = write_from(bed, "192.0.2.1", update, share(&keys[2])).await;
     assert_eq!((status, &first["progress"]), (200, &json!(1)), "{first}");
     for _ in 0..3 {
-        assert_eq!(write_from(bed, STRANGER, update, share(&bogus(1))).await.0, 200);
-        let (status, refused) = write_from(bed, STRANGER, update, share(&bogus(2))).await;
+        assert_eq!(write_from(bed, OUTSIDER_ADDRESS, update, share(&bogus(1))).await.0, 200);
+        let (status, refused) = write_from(bed, OUTSIDER_ADDRESS, update, share(&bogus(2))).await;
         assert_eq!(status, 400, "{refused}");
     }
     let (status, done) = write_from(bed, "192.0.2.2", update, share(&keys[0])).await;
@@ -57,7 +57,7 @@ async fn complete_despite_a_stranger(
 async fn bogus_shares_do_not_end_root_generation() {
     let (bed, keys) = two_of_three("generation").await;
     let start = ("sys/generate-root/attempt", json!({}));
-    let done = complete_despite_a_stranger(&bed, &keys, start, "sys/generate-root/update").await;
+    let done = complete_despite_bogus_shares(&bed, &keys, start, "sys/generate-root/update").await;
     assert_eq!(done["encoded_token"].as_str().map(str::len), Some(48), "{done}");
     bed.end().await;
 }
@@ -66,7 +66,7 @@ async fn bogus_shares_do_not_end_root_generation() {
 async fn bogus_shares_do_not_end_rekey() {
     let (bed, keys) = two_of_three("rekey").await;
     let start = ("sys/rekey/init", json!({ "secret_shares": 2, "secret_threshold": 2 }));
-    let done = complete_despite_a_stranger(&bed, &keys, start, "sys/rekey/update").await;
+    let done = complete_despite_bogus_shares(&bed, &keys, start, "sys/rekey/update").await;
     assert_eq!(done["keys"].as_array().map(Vec::len), Some(2), "{done}");
     let (_, status) = bed.call_as("", Verb::Read, "sys/seal-status", json!({})).await;
     assert_eq!((&status["t"], &status["n"]), (&json!(2), &json!(2)), "{status}");
@@ -81,7 +81,7 @@ async fn rate_limited_stranger_gives_no_more_shares() {
     let mut statuses = Vec::new();
     while statuses.last() != Some(&429) && statuses.len() < 2_000 {
         let update = "sys/generate-root/update";
-        statuses.push(write_from(&bed, STRANGER, update, guess.clone()).await.0);
+        statuses.push(write_from(&bed, OUTSIDER_ADDRESS, update, guess.clone()).await.0);
     }
     assert_eq!(statuses.last(), Some(&429), "after {} guesses", statuses.len());
     bed.end().await;

@@ -48,8 +48,8 @@ async fn listed(bed: &Bed, path: &str, query: Value) -> Vec<String> {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -241,9 +241,9 @@ async fn credential_in_creation_under_revoked_prefix_is_withheld() {
 async fn wait_for_hanging_target_does_not_prevent_sealing() {
     let bed = Bed::new("sealing").await;
     leased(&bed, "probe", "hang-a").await;
-    let asked = request("root", Verb::Write, "sys/leases/revoke-prefix/probe", json!({}));
+    let call = request("root", Verb::Write, "sys/leases/revoke-prefix/probe", json!({}));
     let service = Arc::clone(&bed.service);
-    let waiting = tokio::spawn(async move { service.handle(asked).await.into_bytes() });
+    let waiting = tokio::spawn(async move { service.handle(call).await.into_bytes() });
     // The lease is due by the time that its reason can be seen.
     let id = &listed(&bed, "sys/leases/lookup/probe/lease/hang-a", json!({})).await[0];
     let began = Instant::now();
@@ -450,8 +450,8 @@ async fn creating_path_revocation_ends_tokens_and_their_leases() {
         json!({"policy": "path \"*\" { capabilities = [\"read\", \"update\"] }"}),
     )
     .await;
-    let (_, made) = bed.write("auth/token/create", json!({"policies": "all", "ttl": "1h"})).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (_, answer) = bed.write("auth/token/create", json!({"policies": "all", "ttl": "1h"})).await;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     let (status, leased) =
         bed.call_as(token, Verb::Write, "probe/lease/of-token", json!({"ttl": 600})).await;
     assert_eq!(status, 200, "{leased}");
@@ -480,7 +480,7 @@ async fn creating_path_revocation_ends_tokens_and_their_leases() {
 #[tokio::test(flavor = "multi_thread")]
 async fn token_leases_are_listed_at_creating_path() {
     let bed = Bed::new("token-leases").await;
-    let (_, made) = bed.write("auth/token/create", json!({"ttl": "1h"})).await;
+    let (_, answer) = bed.write("auth/token/create", json!({"ttl": "1h"})).await;
     let (_, child) = bed.write("auth/token/create-orphan", json!({"ttl": "2h"})).await;
     let names = async |path: &str| {
         let (status, listed) = bed.call(Verb::List, path, json!({})).await;
@@ -502,7 +502,7 @@ async fn token_leases_are_listed_at_creating_path() {
     assert!((3_590..=3_600).contains(&data["ttl"].as_u64().unwrap()), "{data}");
     assert!(data["expire_time"].is_string() && data["renewable"] == true, "{data}");
     for secret in ["client_token", "accessor"] {
-        let secret = made["auth"][secret].as_str().unwrap();
+        let secret = answer["auth"][secret].as_str().unwrap();
         assert!(!shown.to_string().contains(secret), "{shown}");
     }
     // The key of one path is not a lease of another path.
@@ -510,7 +510,7 @@ async fn token_leases_are_listed_at_creating_path() {
     assert_eq!(bed.write("sys/leases/lookup", json!({"lease_id": elsewhere})).await.0, 400);
     assert_eq!(bed.write("sys/leases/revoke", json!({"lease_id": elsewhere})).await.0, 204);
     assert_eq!(bed.write("sys/leases/renew", json!({"lease_id": id})).await.0, 400);
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     let own = async |token: &str| {
         bed.call_as(token, Verb::Read, "auth/token/lookup-self", json!({})).await.0
     };
@@ -564,7 +564,7 @@ async fn tidy_works_beyond_mount_limit_of_commit() {
 async fn lease_tidy_ends_tokenless_and_forgets_mountless_leases() {
     let bed = Bed::new("tidy").await;
     assert_eq!(bed.write("sys/mounts/lost", json!({"type": "probe"})).await.0, 204);
-    let (orphan, kept) =
+    let (orphan, live_lease) =
         (leased(&bed, "probe", "orphan").await, leased(&bed, "probe", "kept").await);
     leased(&bed, "lost", "x").await;
     let directory = bed.stop().await;
@@ -577,7 +577,7 @@ async fn lease_tidy_ends_tokenless_and_forgets_mountless_leases() {
         if body["id"] == json!(orphan) {
             body["token"] = json!("0123");
         }
-        let index = if body["id"] == json!(kept) {
+        let index = if body["id"] == json!(live_lease) {
             IndexColumns { due: None, ..record.index }
         } else {
             record.index
@@ -601,7 +601,7 @@ async fn lease_tidy_ends_tokenless_and_forgets_mountless_leases() {
         assert!(line.contains(pair), "{line}");
     }
     assert_eq!(bed.noted("orphan").await, "TokenEnded");
-    assert!(is_alive(&bed, &kept).await);
+    assert!(is_alive(&bed, &live_lease).await);
     let directory = bed.stop().await;
     let store = opened(&directory).await;
     let keys = store.begin().keys(Space::Lease, "", "", 9).await.unwrap();

@@ -28,8 +28,8 @@ impl Bed {
         let settings = json!({"name": alias, "type": "external", "policies": alias});
         let group = self.group(settings).await;
         let accessor = self.auth_accessor(mount).await;
-        let asked = json!({"name": alias, "mount_accessor": accessor, "canonical_id": group});
-        let written = self.written("identity/group-alias", asked).await;
+        let fields = json!({"name": alias, "mount_accessor": accessor, "canonical_id": group});
+        let written = self.written("identity/group-alias", fields).await;
         (group, text(&written["id"]).to_owned())
     }
 
@@ -45,7 +45,7 @@ impl Bed {
 
     /// A login by the role of all projects.
     async fn by_role(&self, project: &str) -> Value {
-        self.let_in(of_project(project)).await
+        self.admit(of_project(project)).await
     }
 
     /// Which of the two projects the token counts as: by its groups, by its metadata, and by what
@@ -55,9 +55,9 @@ impl Bed {
             let allowed = of == project;
             let expected = if allowed { 200 } else { 403 };
             assert_eq!(self.status_as(token, Verb::Read, path).await, expected, "{path}");
-            let asked = json!({"token": token, "paths": [path]});
-            let told = self.written("sys/capabilities", asked).await;
-            assert_eq!(told[path] != json!(["deny"]), allowed, "{path}: {told}");
+            let fields = json!({"token": token, "paths": [path]});
+            let capabilities = self.written("sys/capabilities", fields).await;
+            assert_eq!(capabilities[path] != json!(["deny"]), allowed, "{path}: {capabilities}");
             let note = format!("probe/note/{of}");
             let expected = if allowed { 404 } else { 403 };
             assert_eq!(self.status_as(token, Verb::Read, &note).await, expected, "{note}");
@@ -69,9 +69,10 @@ impl Bed {
 
     /// A token created with another token.
     async fn child(&self, of: &Value, fields: Value) -> Value {
-        let (status, made) = self.call_as(text(of), Verb::Write, "auth/token/create", fields).await;
-        assert_eq!(status, 200, "{made}");
-        made["auth"].clone()
+        let (status, answer) =
+            self.call_as(text(of), Verb::Write, "auth/token/create", fields).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["auth"].clone()
     }
 }
 
@@ -94,7 +95,7 @@ async fn token_gains_nothing_from_another_projects_login() {
         bed.child(&first["client_token"], json!({"type": "batch", "policies": ["common"]})).await;
     let mut said = of_project("p");
     said.as_object_mut().unwrap().extend(batch.as_object().unwrap().clone());
-    let sealed = bed.let_in(said).await;
+    let sealed = bed.admit(said).await;
     let second = bed.by_role("p2").await;
     assert_eq!(first["entity_id"], second["entity_id"], "both logins have one entity");
     assert_eq!(second["identity_policies"], json!(["p2"]));
@@ -109,7 +110,7 @@ async fn token_gains_nothing_from_another_projects_login() {
         json!({"project": "p2"}),
         "the alias has the metadata of the latest login"
     );
-    let silent = bed.let_in(json!({"alias": "role-1", "policies": ["common"]})).await;
+    let silent = bed.admit(json!({"alias": "role-1", "policies": ["common"]})).await;
     assert_eq!(
         silent["identity_policies"],
         json!([]),
@@ -162,8 +163,8 @@ async fn oidc_claims_carry_only_facts_of_own_login() {
     let first = bed.by_role("p").await;
     bed.by_role("p2").await;
     let token = text(&first["client_token"]);
-    let (_, told) = bed.call_as(token, Verb::Read, "identity/oidc/token/web", json!({})).await;
-    let claims = crate::oidc::opened(text(&told["data"]["token"]))[1].clone();
+    let (_, answer) = bed.call_as(token, Verb::Read, "identity/oidc/token/web", json!({})).await;
+    let claims = crate::oidc::opened(text(&answer["data"]["token"]))[1].clone();
     assert_eq!((&claims["groups"], &claims["known"]), (&json!(["p"]), &json!({"project": "p"})));
     bed.end().await;
 }
@@ -190,7 +191,7 @@ impl Bed {
         self.written("sys/auth/second", json!({"type": "doorman"})).await;
     }
 
-    async fn let_in_elsewhere(&self, name: &str) -> Value {
+    async fn admit_elsewhere(&self, name: &str) -> Value {
         let say = json!({"say": {"alias": name}});
         let (status, answer) = self.call_as("", Verb::Write, LOGIN_ELSEWHERE, say).await;
         assert_eq!(status, 200, "{answer}");
@@ -200,12 +201,12 @@ impl Bed {
     async fn person(&self, name: &str) -> Person {
         let reads = format!("probe/note/{name}");
         let (group, group_alias) = self.project("doorman/", name, &reads).await;
-        let own = self.let_in(json!({"alias": name, "groups": [name]})).await;
+        let own = self.admit(json!({"alias": name, "groups": [name]})).await;
         let entity = text(&own["entity_id"]).to_owned();
         let second = self.auth_accessor("second/").await;
         let linked = json!({"name": name, "mount_accessor": second, "canonical_id": entity});
         self.written("identity/entity-alias", linked).await;
-        let elsewhere = self.let_in_elsewhere(name).await;
+        let elsewhere = self.admit_elsewhere(name).await;
         assert_eq!(elsewhere["entity_id"], own["entity_id"]);
         let aliases =
             self.seen_at(&format!("identity/entity/id/{entity}")).await["aliases"].clone();
@@ -247,7 +248,7 @@ async fn login_proof_ends_or_moves_with_alias() {
         json!({"name": "deleted", "mount_accessor": doorman, "canonical_id": deleted.entity});
     bed.written("identity/entity-alias", again).await;
     bed.allows(&deleted, false).await;
-    bed.let_in(json!({"alias": "deleted", "groups": ["deleted"]})).await;
+    bed.admit(json!({"alias": "deleted", "groups": ["deleted"]})).await;
     assert!(bed.may(&deleted.elsewhere, &deleted.reads).await, "proven again");
     assert!(!bed.may(&deleted.own, &deleted.reads).await, "groups of another alias do not count");
 
@@ -259,7 +260,7 @@ async fn login_proof_ends_or_moves_with_alias() {
     assert!(!bed.may(&renamed.elsewhere, &renamed.reads).await, "nothing was proven since");
 
     let moved = bed.person("moved").await;
-    let other = bed.let_in_elsewhere("other").await;
+    let other = bed.admit_elsewhere("other").await;
     assert!(!bed.may(&other, &moved.reads).await);
     let path = format!("identity/entity-alias/id/{}", moved.alias);
     bed.written(&path, json!({"canonical_id": other["entity_id"]})).await;
@@ -276,14 +277,14 @@ async fn entity_merge_keeps_proofs_of_kept_aliases() {
         let (from, to) = ([from], to);
         json!({"from_entity_ids": from, "to_entity_id": to, "force": true})
     };
-    let kept = bed.person("kept").await;
-    let to = bed.let_in_elsewhere("bob").await;
-    bed.written("identity/entity/merge", merged(&kept.entity, &to["entity_id"])).await;
-    bed.allows(&kept, true).await;
-    assert!(bed.may(&to, &kept.reads).await);
+    let survivor = bed.person("kept").await;
+    let to = bed.admit_elsewhere("bob").await;
+    bed.written("identity/entity/merge", merged(&survivor.entity, &to["entity_id"])).await;
+    bed.allows(&survivor, true).await;
+    assert!(bed.may(&to, &survivor.reads).await);
 
     let dropped = bed.person("dropped").await;
-    let to = bed.let_in(json!({"alias": "zoe", "groups": []})).await;
+    let to = bed.admit(json!({"alias": "zoe", "groups": []})).await;
     bed.written("identity/entity/merge", merged(&dropped.entity, &to["entity_id"])).await;
     bed.allows(&dropped, false).await;
     assert!(!bed.may(&to, &dropped.reads).await, "no alias of its entity proved it");
@@ -309,7 +310,7 @@ async fn external_group_contains_members_with_proven_alias_only() {
     let renamed = bed.person("renamed").await;
     bed.written(&path(&renamed), json!({"name": "other"})).await;
     bed.allows(&renamed, false).await;
-    let joined = bed.let_in(json!({"alias": "renamed", "groups": ["other"]})).await;
+    let joined = bed.admit(json!({"alias": "renamed", "groups": ["other"]})).await;
     assert!(bed.may(&joined, &renamed.reads).await, "the renewal proved the present name");
     assert!(!bed.may(&renamed.own, &renamed.reads).await);
 

@@ -29,8 +29,8 @@ impl Bed {
         self.call_as("", Verb::Write, LOGIN, json!({ "say": say })).await
     }
 
-    /// The `auth` of a login that is let in.
-    pub(crate) async fn let_in(&self, say: Value) -> Value {
+    /// Logs in, and returns the `auth` of the answer.
+    pub(crate) async fn admit(&self, say: Value) -> Value {
         let (status, answer) = self.login(say.clone()).await;
         assert_eq!(status, 200, "{say}: {answer}");
         answer["auth"].clone()
@@ -86,9 +86,9 @@ async fn login_issues_orphan_token_hiding_internal_data() {
         assert_eq!(shown["data"][member], value, "{member}");
     }
     assert!(!shown.to_string().contains("hunter2") && !shown.to_string().contains("internal"));
-    let again = bed.let_in(amy).await;
+    let again = bed.admit(amy).await;
     assert_eq!(again["entity_id"], auth["entity_id"], "both logins of an alias have one entity");
-    let bob = bed.let_in(json!({"alias": "bob", "no_default_policy": true})).await;
+    let bob = bed.admit(json!({"alias": "bob", "no_default_policy": true})).await;
     assert_ne!(bob["entity_id"], auth["entity_id"]);
     assert_eq!(bob["policies"], json!([]), "default was declined");
     bed.end().await;
@@ -100,7 +100,7 @@ async fn login_shows_granted_lifetime_across_second_change() {
     // Most changes of the second come between the grant and the answer of a login.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(5) {
-        let auth = bed.let_in(json!({"alias": "amy", "ttl": 600})).await;
+        let auth = bed.admit(json!({"alias": "amy", "ttl": 600})).await;
         assert_eq!(auth["lease_duration"], 600);
     }
     bed.end().await;
@@ -165,7 +165,7 @@ async fn login_and_token_are_bound_to_login_networks() {
     let bed = open("login-cidrs").await;
     let (status, answer) = bed.login(json!({"bound_cidrs": ["10.0.0.0/8"]})).await;
     assert_eq!(status, 403, "{answer}");
-    let auth = bed.let_in(json!({"bound_cidrs": ["10.0.0.0/8", "127.0.0.1"]})).await;
+    let auth = bed.admit(json!({"bound_cidrs": ["10.0.0.0/8", "127.0.0.1"]})).await;
     let token = auth["client_token"].as_str().unwrap();
     let mut elsewhere = request(token, Verb::Read, "auth/token/lookup-self", json!({}));
     assert_eq!(bed.service.handle(elsewhere.clone()).await.status, 200);
@@ -177,7 +177,7 @@ async fn login_and_token_are_bound_to_login_networks() {
 #[tokio::test]
 async fn mount_decides_login_token_type_and_lifetime() {
     let bed = open("login-types").await;
-    for (of_mount, of_login, made) in [
+    for (of_mount, of_login, token_type) in [
         ("default-service", "", "service"),
         ("default-service", "batch", "batch"),
         ("default-batch", "default", "batch"),
@@ -187,12 +187,12 @@ async fn mount_decides_login_token_type_and_lifetime() {
     ] {
         let tuned = bed.write("sys/auth/doorman/tune", json!({"token_type": of_mount})).await;
         assert_eq!(tuned.0, 204, "{tuned:?}");
-        let auth = bed.let_in(json!({"token_type": of_login})).await;
-        assert_eq!(auth["token_type"], made, "{of_mount} {of_login}");
+        let auth = bed.admit(json!({"token_type": of_login})).await;
+        assert_eq!(auth["token_type"], token_type, "{of_mount} {of_login}");
         let shown = bed.lookup(&auth["client_token"]).await;
-        assert_eq!((shown.0, &shown.1["data"]["type"]), (200, &json!(made)));
+        assert_eq!((shown.0, &shown.1["data"]["type"]), (200, &json!(token_type)));
         let (renewed, answer) = bed.renew(&auth["client_token"]).await;
-        assert_eq!(renewed, if made == "batch" { 400 } else { 200 }, "{answer}");
+        assert_eq!(renewed, if token_type == "batch" { 400 } else { 200 }, "{answer}");
     }
     let (status, answer) = bed.login(json!({"num_uses": 2})).await;
     assert_eq!(status, 400, "a batch token is not counted: {answer}");
@@ -207,7 +207,7 @@ async fn mount_decides_login_token_type_and_lifetime() {
 #[tokio::test]
 async fn counted_use_login_token_ends_with_last_request() {
     let bed = open("login-uses").await;
-    let auth = bed.let_in(json!({"num_uses": 2})).await;
+    let auth = bed.admit(json!({"num_uses": 2})).await;
     assert_eq!(auth["num_uses"], 2);
     for status in [200, 200, 403] {
         assert_eq!(bed.lookup(&auth["client_token"]).await.0, status);
@@ -218,7 +218,7 @@ async fn counted_use_login_token_ends_with_last_request() {
 #[tokio::test]
 async fn login_renewal_is_reverified_against_current_login() {
     let bed = open("login-renew").await;
-    let auth = bed.let_in(json!({"policies": ["readers"], "ttl": 600})).await;
+    let auth = bed.admit(json!({"policies": ["readers"], "ttl": 600})).await;
     let token = &auth["client_token"];
     let (status, answer) = bed.renew(token).await;
     assert_eq!((status, &answer["auth"]["lease_duration"]), (200, &json!(600)), "{answer}");
@@ -244,7 +244,7 @@ async fn login_renewal_is_reverified_against_current_login() {
     }
     let (_, shown) = bed.lookup(token).await;
     assert!(shown["data"]["ttl"].as_u64().unwrap() <= 60, "a refusal prolongs nothing: {shown}");
-    let fixed = bed.let_in(json!({"renewable": false})).await;
+    let fixed = bed.admit(json!({"renewable": false})).await;
     let (status, answer) = bed.renew(&fixed["client_token"]).await;
     assert_eq!(status, 400);
     assert!(error(&answer).contains("lease is not renewable"), "{answer}");
@@ -255,8 +255,8 @@ async fn login_renewal_is_reverified_against_current_login() {
 async fn removed_mount_revokes_tokens_of_its_logins() {
     let bed = open("login-disable").await;
     assert_eq!(bed.write("sys/policies/acl/makers", json!({"policy": MAKERS})).await.0, 204);
-    let mine = bed.let_in(json!({"policies": ["makers"]})).await;
-    let batch = bed.let_in(json!({"token_type": "batch"})).await;
+    let mine = bed.admit(json!({"policies": ["makers"]})).await;
+    let batch = bed.admit(json!({"token_type": "batch"})).await;
     let token = mine["client_token"].as_str().unwrap();
     let (status, child) = bed
         .call_as(token, Verb::Write, "auth/token/create", json!({"policies": ["default"]}))
@@ -286,7 +286,7 @@ const MAKERS: &str = r#"path "auth/token/create" { capabilities = ["update"] }"#
 #[tokio::test]
 async fn moved_mount_revokes_tokens_leased_under_old_path() {
     let bed = open("login-move").await;
-    let mine = bed.let_in(json!({})).await;
+    let mine = bed.admit(json!({})).await;
     let move_it = json!({"from": "auth/doorman", "to": "auth/gate"});
     let (status, answer) = bed.write("sys/remount", move_it).await;
     assert_eq!(status, 200, "{answer}");
@@ -307,7 +307,7 @@ async fn concurrent_first_logins_of_identity_create_one_entity() {
     let all: Vec<_> = (0..50)
         .map(|_| {
             let bed = Arc::clone(&bed);
-            tokio::spawn(async move { bed.let_in(json!({"alias": "zoe"})).await })
+            tokio::spawn(async move { bed.admit(json!({"alias": "zoe"})).await })
         })
         .collect();
     let mut entities = std::collections::BTreeSet::new();
@@ -345,7 +345,7 @@ async fn plugin_mounts_only_as_its_own_type() {
 async fn only_refused_logins_are_rate_limited() {
     let bed = open("login-flood").await;
     for _ in 0..200 {
-        bed.let_in(json!({})).await;
+        bed.admit(json!({})).await;
     }
     let mut refused = 0;
     loop {

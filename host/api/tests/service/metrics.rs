@@ -79,7 +79,7 @@ async fn host_metrics_show_mounts_leases_and_quota_usage() {
         assert_eq!(bed.write("probe/lease/x", json!({ "ttl": 3_600 })).await.0, 200);
     }
     let shown = bed.all_metrics().await;
-    let standing = |name: &str, label: &str| {
+    let gauge_value = |name: &str, label: &str| {
         let gauges = shown["Gauges"].as_array().unwrap().iter();
         let mut found = gauges.filter(|gauge| {
             let labels = gauge["Labels"].as_object().unwrap();
@@ -96,7 +96,7 @@ async fn host_metrics_show_mounts_leases_and_quota_usage() {
         ("bulkhead_quota_lease_count_max", "few", 9.0),
         ("bulkhead_quota_lease_count_counter", "few", 2.0),
     ] {
-        assert_eq!(standing(name, label), Some(value), "{name}: {shown}");
+        assert_eq!(gauge_value(name, label), Some(value), "{name}: {shown}");
     }
     bed.end().await;
 }
@@ -118,9 +118,9 @@ async fn removed_mount_shows_no_metrics_also_after_reenabling() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_require_policy() {
     let bed = Bed::new("figures-policy").await;
-    let asked = json!({ "policies": "default" });
-    let (_, made) = bed.write("auth/token/create", asked).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let fields = json!({ "policies": "default" });
+    let (_, answer) = bed.write("auth/token/create", fields).await;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     for token in [token, "", "bhs.none-of-ours"] {
         assert_eq!(bed.call_as(token, Verb::Read, "sys/metrics", json!({})).await.0, 403);
     }

@@ -22,8 +22,8 @@ async fn with_other(name: &str) -> (Bed, String) {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
 /// Every row whose key has `part` in it, in every space.
@@ -176,8 +176,8 @@ async fn unendable_lease_keeps_its_mount() {
         assert!(error(&refused).contains(part), "{part}: {refused}");
     }
     assert_eq!(bed.write("other/count/a", json!({})).await.0, 204, "the mount serves again");
-    let (_, kept) = bed.write("sys/leases/lookup", json!({"lease_id": stuck["lease_id"]})).await;
-    assert_eq!(kept["data"]["last_error"], "it is stuck", "{kept}");
+    let (_, lease) = bed.write("sys/leases/lookup", json!({"lease_id": stuck["lease_id"]})).await;
+    assert_eq!(lease["data"]["last_error"], "it is stuck", "{lease}");
     let directory = bed.stop().await;
     let bed = Bed::open(directory).await;
     assert_eq!(bed.noted_of("other", "a").await, 2, "the count goes on after a restart");
@@ -432,9 +432,9 @@ async fn tuned_lifetime_applies_to_next_lease_and_token() {
         204
     );
     let lifetime = async |ttl: Value| {
-        let made =
+        let answer =
             bed.write("auth/token/create", json!({"policies": "default", "ttl": ttl})).await.1;
-        made["auth"]["lease_duration"].clone()
+        answer["auth"]["lease_duration"].clone()
     };
     assert_eq!((lifetime(Value::Null).await, lifetime(json!("1h")).await), (json!(90), json!(120)));
     let effective = bed.read("sys/mounts/auth/token/tune").await.1["data"].clone();
@@ -510,11 +510,11 @@ async fn caller_sees_mounts_allowed_by_its_policies() {
         json!({"policy": "path \"other/note/+\" { capabilities = [\"read\"] }"}),
     )
     .await;
-    let made = bed
+    let created_token = bed
         .write("auth/token/create", json!({"policies": "other", "no_default_policy": true}))
         .await
         .1;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let token = created_token["auth"]["client_token"].as_str().unwrap();
     let seen = async |token: &str| {
         let (status, answer) =
             bed.call_as(token, Verb::Read, "sys/internal/ui/mounts", json!({})).await;
@@ -594,8 +594,8 @@ async fn auth_method_types_come_from_catalog() {
     let policy =
         json!({"policy": "path \"sys/*\" { capabilities = [\"read\", \"update\", \"delete\"] }"});
     bed.write("sys/policies/acl/operator", policy).await;
-    let made = bed.write("auth/token/create", json!({"policies": "operator"})).await.1;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let created_token = bed.write("auth/token/create", json!({"policies": "operator"})).await.1;
+    let token = created_token["auth"]["client_token"].as_str().unwrap();
     for (verb, path, status) in [
         (Verb::Read, "sys/auth", 200),
         (Verb::Read, "sys/auth/token", 403),

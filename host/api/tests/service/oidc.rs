@@ -30,8 +30,8 @@ impl Bed {
 
     /// A token of the probe.
     async fn identity_token(&self, audience: &str, ttl: u64) -> String {
-        let asked = json!({"audience": audience, "ttl": ttl});
-        let (status, answer) = self.write("probe/identity-token/x", asked).await;
+        let fields = json!({"audience": audience, "ttl": ttl});
+        let (status, answer) = self.write("probe/identity-token/x", fields).await;
         assert_eq!(status, 200, "{answer}");
         answer["data"]["signed"].as_str().unwrap().to_owned()
     }
@@ -105,11 +105,11 @@ async fn plugin_token_names_mount_and_verifies_with_jwks() {
 async fn token_verifies_after_rotation_to_prepublished_key() {
     let bed = Bed::with_issuer("rotated").await;
     let first = bed.identity_token("a", 0).await;
-    let known = bed.read(PUBLIC_KEYS).await.1;
+    let old_keys = bed.read(PUBLIC_KEYS).await.1;
     assert_eq!(bed.write(&format!("{KEY}/default/rotate"), json!({})).await.0, 204);
     let second = bed.identity_token("a", 0).await;
     assert_ne!(opened(&first)[0]["kid"], opened(&second)[0]["kid"]);
-    assert!(verified(&second, &known).is_some(), "a reader that kept the old document");
+    assert!(verified(&second, &old_keys).is_some(), "a reader that kept the old document");
     let published = bed.read(PUBLIC_KEYS).await.1;
     assert!(verified(&first, &published).is_some() && verified(&second, &published).is_some());
     let withdrawn = json!({"verification_ttl": 0});
@@ -121,8 +121,9 @@ async fn token_verifies_after_rotation_to_prepublished_key() {
 
 /// Rewrites the stored key as if it signed since 1970.
 async fn make_due(directory: &Path, name: &str) {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let store =
+        data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let address = Address::new(Space::Core, format!("oidc-key/{name}"));
     let mut unit = store.begin();
     let stored = unit.get(&address).await.unwrap().unwrap();
@@ -241,16 +242,16 @@ async fn invalid_oidc_keys_are_refused_without_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn signing_keys_and_identity_tokens_are_never_disclosed() {
     let bed = Bed::with_issuer("untold").await;
-    let asked = json!({"audience": "a"});
-    let (status, told) = bed.write("probe/identity-token/told", asked.clone()).await;
-    assert!(status == 400 && !error(&told).contains("eyJ"), "{told}");
+    let fields = json!({"audience": "a"});
+    let (status, answer) = bed.write("probe/identity-token/told", fields.clone()).await;
+    assert!(status == 400 && !error(&answer).contains("eyJ"), "{answer}");
     for audience in ["", "a\nb", &"a".repeat(1_025)] {
         let refused = bed.write("probe/identity-token/x", json!({"audience": audience})).await;
         assert_eq!(refused.0, 400, "{refused:?}");
     }
     let narrowed = json!({"grants": ["limit:memory=64MiB"]});
     assert_eq!(bed.write("sys/mounts/probe/tune", narrowed).await.0, 204);
-    let refused = bed.write("probe/identity-token/x", asked).await;
+    let refused = bed.write("probe/identity-token/x", fields).await;
     assert!(refused.0 == 403 && error(&refused.1).contains("identity:token"), "{refused:?}");
     let published = bed.read(PUBLIC_KEYS).await.1.to_string();
     assert!(!published.contains("private") && !published.contains("\"d\""), "{published}");
@@ -266,8 +267,8 @@ async fn mount_sees_only_own_entity_of_caller() {
     assert_eq!(bed.write("sys/policies/acl/prober", policy).await.0, 204);
     let mut people = Vec::new();
     for alias in ["eve", "adam"] {
-        let asked = json!({"entity_alias": alias, "policies": "prober"});
-        let (status, answer) = bed.write("auth/token/create/people", asked).await;
+        let fields = json!({"entity_alias": alias, "policies": "prober"});
+        let (status, answer) = bed.write("auth/token/create/people", fields).await;
         assert_eq!(status, 200, "{answer}");
         people.push(answer["auth"].clone());
     }
@@ -292,16 +293,16 @@ impl Bed {
         assert_eq!(self.write("sys/policies/acl/signed", json!({"policy": policy})).await.0, 204);
         let people = json!({"allowed_entity_aliases": "*", "allowed_policies": "signed"});
         assert_eq!(self.write("auth/token/roles/people", people).await.0, 204);
-        let asked = json!({"entity_alias": "eve", "policies": "signed"});
-        let (status, answer) = self.write("auth/token/create/people", asked).await;
+        let fields = json!({"entity_alias": "eve", "policies": "signed"});
+        let (status, answer) = self.write("auth/token/create/people", fields).await;
         assert_eq!(status, 200, "{answer}");
         let text = |name: &str| answer["auth"][name].as_str().unwrap().to_owned();
         (text("client_token"), text("entity_id"))
     }
 
     pub(crate) async fn is_active(&self, token: &str, client_id: &str) -> bool {
-        let asked = json!({"token": token, "client_id": client_id});
-        let (status, answer) = self.write("identity/oidc/introspect", asked).await;
+        let fields = json!({"token": token, "client_id": client_id});
+        let (status, answer) = self.write("identity/oidc/introspect", fields).await;
         assert_eq!((status, answer["active"].is_boolean()), (200, true), "{answer}");
         assert_eq!(answer["active"] == true, answer["error"].is_null(), "{answer}");
         answer["active"] == true
@@ -316,9 +317,12 @@ async fn role_without_client_id_gets_stable_generated_one() {
         assert_eq!(bed.write(path, sent).await.0, 204);
         bed.read(path).await.1["data"]["client_id"].as_str().unwrap().to_owned()
     };
-    let made = client_id(json!({"key": "default", "client_id": ""})).await;
-    assert!(made.len() == 26 && made.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{made}");
-    assert_eq!(client_id(json!({"client_id": "", "ttl": "1h"})).await, made);
+    let generated_id = client_id(json!({"key": "default", "client_id": ""})).await;
+    assert!(
+        generated_id.len() == 26 && generated_id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        "{generated_id}"
+    );
+    assert_eq!(client_id(json!({"client_id": "", "ttl": "1h"})).await, generated_id);
     assert_eq!(client_id(json!({"client_id": "mine"})).await, "mine");
     bed.end().await;
 }

@@ -31,8 +31,8 @@ async fn patch_changes_named_fields_and_null_removes() {
     assert_eq!(bed.read(PATH).await.1["data"], json!({"age": 60}));
     let policy = json!({"policy": "path \"probe/*\" { capabilities = [\"update\", \"create\"] }"});
     bed.write("sys/policies/acl/writer", policy).await;
-    let made = bed.write("auth/token/create", json!({"policies": "writer"})).await.1;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let answer = bed.write("auth/token/create", json!({"policies": "writer"})).await.1;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     let (status, refused) = bed.call_as(token, Verb::Patch, PATH, json!({"age": 2})).await;
     assert_eq!(status, 403, "PATCH has its own capability: {refused}");
     bed.end().await;

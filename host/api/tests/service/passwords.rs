@@ -88,7 +88,7 @@ async fn invalid_password_policy_is_refused_without_change() {
     bed.end().await;
 }
 
-async fn made(bed: &Bed, fields: Value) -> (u16, Value) {
+async fn generate(bed: &Bed, fields: Value) -> (u16, Value) {
     bed.write("probe/password/any", fields).await
 }
 
@@ -97,15 +97,15 @@ async fn engine_generates_passwords_by_current_stored_policy() {
     let bed = Bed::new("password-engine").await;
     put(&bed, "letters", LETTERS).await;
     let by_policy = json!({"policy": "letters"});
-    let (_, answer) = made(&bed, by_policy.clone()).await;
+    let (_, answer) = generate(&bed, by_policy.clone()).await;
     assert_eq!(answer["data"]["password"].as_str().unwrap().len(), 20, "{answer}");
     put(&bed, "letters", JSON).await;
-    let (_, answer) = made(&bed, by_policy.clone()).await;
+    let (_, answer) = generate(&bed, by_policy.clone()).await;
     assert_eq!(answer["data"]["password"].as_str().unwrap().len(), 8, "{answer}");
     bed.call(Verb::Delete, &format!("{BASE}/letters"), json!({})).await;
-    let (status, refused) = made(&bed, by_policy).await;
+    let (status, refused) = generate(&bed, by_policy).await;
     assert!(status == 404 && error(&refused).contains("\"letters\""), "{refused}");
-    let (_, answer) = made(&bed, json!({})).await;
+    let (_, answer) = generate(&bed, json!({})).await;
     assert_eq!(answer["data"]["password"].as_str().unwrap().len(), 20, "the default: {answer}");
     bed.end().await;
 }
@@ -113,13 +113,14 @@ async fn engine_generates_passwords_by_current_stored_policy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn engine_generates_alphabet_passwords_within_bounds() {
     let bed = Bed::new("password-alphabet").await;
-    let (_, answer) = made(&bed, json!({"alphabet": "ABC", "length": 64})).await;
+    let (_, answer) = generate(&bed, json!({"alphabet": "ABC", "length": 64})).await;
     let password = answer["data"]["password"].as_str().unwrap();
     assert_eq!(password.len(), 64);
     let used: BTreeSet<char> = password.chars().collect();
     assert_eq!(used, BTreeSet::from(['A', 'B', 'C']), "{password}");
     for (length, alphabet) in [(0, "ab"), (1_025, "ab"), (8, "a\u{0}")] {
-        let (status, refused) = made(&bed, json!({"alphabet": alphabet, "length": length})).await;
+        let (status, refused) =
+            generate(&bed, json!({"alphabet": alphabet, "length": length})).await;
         assert_eq!(status, 400, "{refused}");
     }
     bed.end().await;
@@ -129,12 +130,12 @@ async fn engine_generates_alphabet_passwords_within_bounds() {
 async fn generated_password_is_call_secret_with_bounded_generation() {
     let bed = Bed::new("password-secret").await;
     for how in [json!({"tell": true}), json!({"tell": true, "alphabet": "XYZ", "length": 30})] {
-        let (status, refused) = made(&bed, how).await;
+        let (status, refused) = generate(&bed, how).await;
         assert_eq!(status, 400);
         assert!(error(&refused).starts_with("no such option: "), "{refused}");
         assert!(!error(&refused).contains("XY") && error(&refused).len() < 40, "{refused}");
     }
-    let (status, refused) = made(&bed, json!({"times": 1_000_000})).await;
+    let (status, refused) = generate(&bed, json!({"times": 1_000_000})).await;
     assert_eq!(status, 500, "{refused}");
     assert!(error(&refused).contains("host-bytes"), "{refused}");
     bed.end().await;

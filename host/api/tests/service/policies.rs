@@ -18,9 +18,9 @@ impl Bed {
     }
 
     async fn token_of(&self, fields: Value) -> String {
-        let (status, made) = self.write("auth/token/create", fields).await;
-        assert_eq!(status, 200, "{made}");
-        made["auth"]["client_token"].as_str().unwrap().to_owned()
+        let (status, answer) = self.write("auth/token/create", fields).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["auth"]["client_token"].as_str().unwrap().to_owned()
     }
 }
 
@@ -234,16 +234,16 @@ async fn unauthorized_caller_learns_nothing_about_existing_paths() {
         (Verb::List, "sys/policies/acl", "sys/nothing/acl"),
     ];
     for (verb, there, not_there) in asks {
-        let told = async |path: &str| {
+        let refusal = async |path: &str| {
             let (status, refused) = bed.call_as(&token, verb, path, json!({"policy": "x"})).await;
             (status, error(&refused).replace(path, "…"))
         };
-        let (status, why) = told(there).await;
+        let (status, why) = refusal(there).await;
         assert!(
             status == 403 && why.starts_with("permission denied: this token may not "),
             "{there}: {why}"
         );
-        assert_eq!(told(not_there).await, (status, why), "{there} and {not_there}");
+        assert_eq!(refusal(not_there).await, (status, why), "{there} and {not_there}");
     }
     bed.end().await;
 }
@@ -535,19 +535,19 @@ async fn oversized_body_is_refused_before_rule_comparison() {
         json!(values)
     );
     let token = bed.token_with("narrow", &text).await;
-    let stranger = bed.token_with("stranger", READ).await;
+    let reader = bed.token_with("stranger", READ).await;
     let items = json!({"extra": vec![Value::from(0); 500_000]});
-    let asked = |token: &str, body_bytes: u64| bulkhead_wire::request::Request {
+    let build_request = |token: &str, body_bytes: u64| bulkhead_wire::request::Request {
         body_bytes,
         ..request(token, Verb::Write, "probe/lease/x", items.clone())
     };
     let began = Instant::now();
     for (token, bytes, status, says) in [
         (&token, 30 << 20, 413, "takes at most"),
-        (&stranger, 30 << 20, 403, "may not update"),
+        (&reader, 30 << 20, 403, "may not update"),
         (&token, 1 << 20, 403, "comparisons"),
     ] {
-        let (found, _, body) = bed.service.handle(asked(token, bytes)).await.into_bytes();
+        let (found, _, body) = bed.service.handle(build_request(token, bytes)).await.into_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();
         assert_eq!(found, status, "{body}");
         assert!(body.contains(says), "{body}");

@@ -70,8 +70,9 @@ async fn lease_never_outlives_requesting_token() {
     let bed = Bed::new("longest").await;
     let policy = json!({"policy": "path \"*\" { capabilities = [\"update\"] }"});
     bed.write("sys/policies/acl/all", policy).await;
-    let (_, made) = bed.write("auth/token/create", json!({"policies": "all", "ttl": "30s"})).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (_, answer) =
+        bed.write("auth/token/create", json!({"policies": "all", "ttl": "30s"})).await;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     let (_, leased) =
         bed.call_as(token, Verb::Write, "probe/lease/capped", json!({"ttl": 600})).await;
     assert!(leased["lease_duration"].as_u64().unwrap() <= 30, "{leased}");
@@ -89,8 +90,8 @@ async fn token_end_during_lease_renewal_ends_lease() {
         json!({"policy": "path \"*\" { capabilities = [\"update\"] }"}),
     )
     .await;
-    let (_, made) = bed.write("auth/token/create", json!({"policies": "all"})).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (_, answer) = bed.write("auth/token/create", json!({"policies": "all"})).await;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     let (_, leased) =
         bed.call_as(token, Verb::Write, "probe/lease/slow", json!({"ttl": 600})).await;
     let fields = json!({"lease_id": leased["lease_id"], "increment": 900});
@@ -113,8 +114,8 @@ async fn unendable_lease_is_kept_and_retried() {
     let id = json!({"lease_id": leased["lease_id"]});
     let (status, refused) = bed.write("sys/leases/revoke", id.clone()).await;
     assert_eq!(status, 502, "{refused}");
-    let (_, kept) = bed.write("sys/leases/lookup", id.clone()).await;
-    assert_eq!(kept["data"]["last_error"], "it is stuck", "{kept}");
+    let (_, lease) = bed.write("sys/leases/lookup", id.clone()).await;
+    assert_eq!(lease["data"]["last_error"], "it is stuck", "{lease}");
     let (status, refused) = bed.write("sys/leases/renew", id).await;
     assert_eq!(status, 400, "a lease that is being ended cannot be renewed: {refused}");
     bed.end().await;
@@ -213,8 +214,8 @@ async fn failed_wake_pause_depends_on_failure_code() {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
 /// Rows of timers, rows of guards among them, and open intents in a store that nobody has open.
@@ -564,8 +565,8 @@ async fn longest_mount_prefix_serves_and_overlaps_are_refused() {
     assert_eq!(bed.read("team/ab/note/x").await.0, 404, "each mount has its own storage");
     for taken in ["team/a", "team", "team/a/b", "probe"] {
         // A local mount is not the default mount of dev mode, which may be enabled again.
-        let asked = json!({"type": "probe", "local": true});
-        let (status, refused) = bed.write(&format!("sys/mounts/{taken}"), asked).await;
+        let fields = json!({"type": "probe", "local": true});
+        let (status, refused) = bed.write(&format!("sys/mounts/{taken}"), fields).await;
         assert_eq!(status, 400, "{taken}: {refused}");
         assert!(error(&refused).starts_with("path is already in use at "), "{refused}");
     }

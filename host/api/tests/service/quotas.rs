@@ -87,14 +87,14 @@ async fn concurrent_lease_requests_stop_exactly_at_quota() {
             tokio::spawn(async move { bed.lease("probe/lease/reader").await.0 })
         })
         .collect();
-    let mut given = 0;
+    let mut successes = 0;
     for one in asking {
         match one.await.unwrap() {
-            200 => given += 1,
+            200 => successes += 1,
             refused => assert_eq!(refused, 429),
         }
     }
-    assert_eq!(given, 7);
+    assert_eq!(successes, 7);
     assert_eq!(bed.shown("mount").await["counter"], 7);
 }
 
@@ -136,7 +136,7 @@ async fn raised_quota_counts_existing_leases() {
 async fn a_request_that_fails_gives_its_place_back() {
     let bed = Bed::new("quota-failing").await;
     bed.limit("mount", json!({"path": "probe", "max_leases": 2})).await;
-    let asked = async |how: &str| {
+    let lease_status = async |how: &str| {
         let fields = json!({"ttl": 3_600, "how": how});
         bed.write("probe/lease/reader", fields).await.0
     };
@@ -144,19 +144,19 @@ async fn a_request_that_fails_gives_its_place_back() {
     // Refused by what is outside, refused before the component is entered, and answered without
     // one: none of them leaves anything.
     for _ in 0..8 {
-        assert_eq!(asked("surely").await, 400);
+        assert_eq!(lease_status("surely").await, 400);
         let malformed = json!({"ttl": "soon", "how": "ok"});
         assert_eq!(bed.write("probe/lease/reader", malformed).await.0, 400);
         assert_eq!(bed.shown("mount").await["counter"], 1);
     }
-    assert_eq!(asked("ok").await, 200);
-    assert_eq!(asked("ok").await, 429);
+    assert_eq!(lease_status("ok").await, 200);
+    assert_eq!(lease_status("ok").await, 429);
 
     // Of one whose thing may be there the place is free once that was undone.
     bed.limit("mount", json!({"path": "probe", "max_leases": 3})).await;
     for how in ["perhaps", "forget", "perhaps"] {
         let began = std::time::Instant::now();
-        while matches!(asked(how).await, 429) {
+        while matches!(lease_status(how).await, 429) {
             assert!(
                 began.elapsed() < crate::bed::PATIENCE,
                 "{how}: a failed request keeps its place"
@@ -165,7 +165,7 @@ async fn a_request_that_fails_gives_its_place_back() {
         }
     }
     let began = std::time::Instant::now();
-    while asked("ok").await != 200 {
+    while lease_status("ok").await != 200 {
         assert!(
             began.elapsed() < crate::bed::PATIENCE,
             "a failed request keeps its place in the quota"
@@ -188,15 +188,15 @@ async fn auth_mount_quota_counts_tokens_not_failed_logins() {
         let elsewhere = json!({"alias": "eve", "bound_cidrs": ["192.0.2.0/24"]});
         assert_eq!(bed.login(elsewhere).await.0, 403);
     }
-    let amy = bed.let_in(json!({"alias": "amy", "ttl": 3_600})).await;
-    bed.let_in(json!({"alias": "bob", "ttl": 3_600})).await;
+    let amy = bed.admit(json!({"alias": "amy", "ttl": 3_600})).await;
+    bed.admit(json!({"alias": "bob", "ttl": 3_600})).await;
     let third = async || bed.login(json!({"alias": "eve", "ttl": 3_600})).await;
     let (status, answer) = third().await;
     assert_eq!(status, 429, "{answer}");
     assert!(error(&answer).contains("\"people\""), "{answer}");
     let (_, entities) = bed.call(Verb::List, "identity/entity-alias/id", json!({})).await;
     assert_eq!(entities["data"]["keys"].as_array().unwrap().len(), 2, "nothing was stored of it");
-    bed.let_in(json!({"alias": "eve", "token_type": "batch", "ttl": 60})).await;
+    bed.admit(json!({"alias": "eve", "token_type": "batch", "ttl": 60})).await;
     assert_eq!(bed.shown("people").await["counter"], 2);
     assert_eq!(bed.shown("people").await["path"], "auth/doorman/");
 
@@ -244,14 +244,14 @@ async fn concurrent_logins_stop_exactly_at_quota() {
             tokio::spawn(async move { bed.login(say).await.0 })
         })
         .collect();
-    let mut given = 0;
+    let mut successes = 0;
     for one in asking {
         match one.await.unwrap() {
-            200 => given += 1,
+            200 => successes += 1,
             refused => assert_eq!(refused, 429),
         }
     }
-    assert_eq!((given, &bed.shown("people").await["counter"]), (7, &json!(7)));
+    assert_eq!((successes, &bed.shown("people").await["counter"]), (7, &json!(7)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,9 +23,9 @@ async fn request_head_decides_admitted_body_fields() {
     let bed = Bed::new("admitted").await;
     let bound = json!({ "policies": "default", "ttl": "1h" });
     bed.write("auth/token/roles/bound", json!({ "token_bound_cidrs": "192.0.2.0/24" })).await;
-    let (status, made) = bed.write("auth/token/create/bound", bound).await;
-    assert_eq!(status, 200, "{made}");
-    let elsewhere = made["auth"]["client_token"].as_str().unwrap();
+    let (status, answer) = bed.write("auth/token/create/bound", bound).await;
+    assert_eq!(status, 200, "{answer}");
+    let elsewhere = answer["auth"]["client_token"].as_str().unwrap();
     for path in ["probe/count/x", "sys/seal", "nowhere"] {
         assert_eq!(bed.admitted("root", path).await, BodyAdmission::Whole);
         for token in ["", "wrong", "bhs.none-of-ours", elsewhere] {
@@ -48,9 +48,9 @@ async fn request_head_decides_admitted_body_fields() {
 #[tokio::test(flavor = "multi_thread")]
 async fn token_admission_check_consumes_no_use() {
     let bed = Bed::new("looked").await;
-    let asked = json!({ "policies": "default", "num_uses": 1 });
-    let (_, made) = bed.write("auth/token/create", asked).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let fields = json!({ "policies": "default", "num_uses": 1 });
+    let (_, answer) = bed.write("auth/token/create", fields).await;
+    let token = answer["auth"]["client_token"].as_str().unwrap();
     for _ in 0..3 {
         assert_eq!(bed.admitted(token, "auth/token/renew-self").await, BodyAdmission::Whole);
     }
@@ -67,9 +67,9 @@ async fn request_with_discarded_body_is_refused_for_everyone() {
         ("root", "sys/internal/specs/openapi", 503),
         ("", "probe/count/unread", 403),
     ] {
-        let mut asked = request(token, Verb::Write, path, json!({}));
-        asked.is_unread = true;
-        assert_eq!(bed.service.handle(asked).await.into_bytes().0, status, "{token} {path}");
+        let mut call = request(token, Verb::Write, path, json!({}));
+        call.is_unread = true;
+        assert_eq!(bed.service.handle(call).await.into_bytes().0, status, "{token} {path}");
     }
     assert_eq!(bed.read("probe/note/unread").await.0, 404, "the component was never called");
     bed.end().await;
@@ -163,12 +163,12 @@ async fn refused_unseals_are_logged_and_audited_with_address() {
     bed.service.stop().await;
     let share = "ab".repeat(32);
     for (number, key) in ["hunter2", &share].into_iter().cycle().take(100).enumerate() {
-        let mut asked = request("", Verb::Write, "sys/unseal", json!({ "key": key }));
-        asked.remote = [192, 0, 2, u8::try_from(number).unwrap()].into();
-        assert_eq!(bed.service.handle(asked).await.into_bytes().0, 400);
+        let mut call = request("", Verb::Write, "sys/unseal", json!({ "key": key }));
+        call.remote = [192, 0, 2, u8::try_from(number).unwrap()].into();
+        assert_eq!(bed.service.handle(call).await.into_bytes().0, 400);
     }
-    let told = bed.line("unseal-refused").await;
-    assert!(told.contains("192.0.2.0") && !told.contains("hunter2"), "{told}");
+    let line = bed.line("unseal-refused").await;
+    assert!(line.contains("192.0.2.0") && !line.contains("hunter2"), "{line}");
     bed.service.open_dev(&Secret::new("root")).await.unwrap();
     let text = std::fs::read_to_string(file).unwrap();
     let lines: Vec<Value> =
@@ -188,10 +188,10 @@ async fn bogus_share_does_not_block_same_number_share() {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-bogus-{}", std::process::id()));
     let bed = Bed::sealed(directory).await;
-    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
-    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
-    assert_eq!(status, 200, "{made}");
-    let share = |number: usize| made["keys"][number].as_str().unwrap().to_owned();
+    let fields = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let (status, init_answer) = bed.call_as("", Verb::Write, "sys/init", fields).await;
+    assert_eq!(status, 200, "{init_answer}");
+    let share = |number: usize| init_answer["keys"][number].as_str().unwrap().to_owned();
     let give = async |key: &str| {
         let (status, answer) =
             bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
@@ -216,15 +216,15 @@ async fn bogus_share_of_unused_number_keeps_right_shares() {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-unused-{}", std::process::id()));
     let bed = Bed::sealed(directory).await;
-    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
-    let (status, made) = bed.call_as("", Verb::Write, "sys/init", asked).await;
-    assert_eq!(status, 200, "{made}");
+    let fields = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let (status, init_answer) = bed.call_as("", Verb::Write, "sys/init", fields).await;
+    assert_eq!(status, 200, "{init_answer}");
     let give = async |key: &str| {
         let (status, answer) =
             bed.call_as("", Verb::Write, "sys/unseal", json!({ "key": key })).await;
         (status, answer["progress"].as_u64(), answer["sealed"].as_bool())
     };
-    let share = |number: usize| made["keys"][number].as_str().unwrap().to_owned();
+    let share = |number: usize| init_answer["keys"][number].as_str().unwrap().to_owned();
     let bogus = |filler: &str| format!("{}05", filler.repeat(32));
     assert_eq!(give(&share(0)).await, (200, Some(1), Some(true)));
     assert_eq!(give(&bogus("ab")).await, (200, Some(2), Some(true)));

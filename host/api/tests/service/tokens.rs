@@ -91,8 +91,8 @@ impl Bed {
 
 /// The store of a closed directory.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap()
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
 /// Changes the stored records of tokens in a closed store. `change` returns the new due time of the
@@ -128,9 +128,9 @@ async fn rows_of_tokens(directory: &Path) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_requests_get_exactly_ten_token_uses() {
     let bed = bed("uses").await;
-    let made = bed.made_by("root", json!({"policies": "all", "num_uses": 10})).await;
-    assert_eq!(made["auth"]["num_uses"], 10);
-    let token = token_of(&made);
+    let answer = bed.made_by("root", json!({"policies": "all", "num_uses": 10})).await;
+    assert_eq!(answer["auth"]["num_uses"], 10);
+    let token = token_of(&answer);
     let requests = (0..100).map(|number| {
         let (service, token) = (Arc::clone(&bed.service), token.clone());
         // Writes, reads and denied requests all count as uses.
@@ -148,7 +148,7 @@ async fn concurrent_requests_get_exactly_ten_token_uses() {
     assert_eq!(refused, 90);
     let (_, listed) = bed.call(Verb::List, "auth/token/accessors", json!({})).await;
     assert!(
-        !listed["data"]["keys"].as_array().unwrap().contains(&made["auth"]["accessor"]),
+        !listed["data"]["keys"].as_array().unwrap().contains(&answer["auth"]["accessor"]),
         "{listed}"
     );
     bed.end().await;
@@ -233,17 +233,17 @@ async fn last_use_serves_write_renewal_and_self_lookup() {
 #[tokio::test(flavor = "multi_thread")]
 async fn last_use_request_does_not_interrupt_earlier_request() {
     let bed = bed("slow-use").await;
-    let made = bed.made_by("root", json!({"policies": "all", "num_uses": 3})).await;
-    let token = token_of(&made);
+    let answer = bed.made_by("root", json!({"policies": "all", "num_uses": 3})).await;
+    let token = token_of(&answer);
     assert_eq!(bed.as_who(&token, "probe/lease/early", json!({"ttl": 600})).await.0, 200);
     let (service, slow) = (Arc::clone(&bed.service), token.clone());
     let waits = json!({"candidate": "x", "how": "waits"});
     let slow = tokio::spawn(async move {
-        let asked = request(&slow, Verb::Write, "probe/rotate/slow-use", waits);
-        service.handle(asked).await.into_bytes().0
+        let call = request(&slow, Verb::Write, "probe/rotate/slow-use", waits);
+        service.handle(call).await.into_bytes().0
     });
     let began = Instant::now();
-    let accessor = json!({"accessor": made["auth"]["accessor"]});
+    let accessor = json!({"accessor": answer["auth"]["accessor"]});
     loop {
         let (_, seen) = bed.write("auth/token/lookup-accessor", accessor.clone()).await;
         if seen["data"]["num_uses"] == 1 {
@@ -265,12 +265,12 @@ async fn last_use_request_does_not_interrupt_earlier_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn token_with_aborted_last_use_ends_when_due() {
     let bed = bed("died").await;
-    let made = bed.made_by("root", json!({"policies": "all", "num_uses": 2})).await;
-    let token = token_of(&made);
+    let answer = bed.made_by("root", json!({"policies": "all", "num_uses": 2})).await;
+    let token = token_of(&answer);
     assert_eq!(bed.as_who(&token, "probe/lease/of-the-dead", json!({"ttl": 600})).await.0, 200);
     // A dropped request leaves the same state as a dead process: the request never ends.
-    let asked = bed.service.handle(request(&token, Verb::Read, "probe/loop", json!({})));
-    assert!(tokio::time::timeout(Duration::from_millis(200), asked).await.is_err());
+    let call = bed.service.handle(request(&token, Verb::Read, "probe/loop", json!({})));
+    assert!(tokio::time::timeout(Duration::from_millis(200), call).await.is_err());
     assert_eq!(bed.status_of(&token).await, 403, "no other begins");
     let directory = bed.stop().await;
     let long_ago = |record: &mut Value| {
@@ -289,15 +289,15 @@ async fn token_with_aborted_last_use_ends_when_due() {
     );
     let bed = Bed::open(directory).await;
     assert_eq!(bed.noted("of-the-dead").await, "TokenEnded");
-    bed.cleared(&made["auth"]["accessor"]).await;
+    bed.cleared(&answer["auth"]["accessor"]).await;
     bed.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn token_tree_is_refused_once_root_is_revoked() {
     let bed = bed("tree").await;
-    let made = bed.made_by("root", json!({"policies": "all"})).await;
-    let top = token_of(&made);
+    let answer = bed.made_by("root", json!({"policies": "all"})).await;
+    let top = token_of(&answer);
     let mut generation = vec![top.clone()];
     let mut all = Vec::new();
     for width in [3, 2, 2] {
@@ -330,7 +330,7 @@ async fn token_tree_is_refused_once_root_is_revoked() {
         204,
         "gone is revoked"
     );
-    bed.cleared(&made["auth"]["accessor"]).await;
+    bed.cleared(&answer["auth"]["accessor"]).await;
     let directory = bed.stop().await;
     assert_eq!(rows_of_tokens(&directory).await, 2, "root and the orphan");
     std::fs::remove_dir_all(directory).unwrap();
@@ -429,9 +429,9 @@ async fn child_created_during_parent_revocation_does_not_survive() {
         let parent = bed.token(json!({"policies": "all"})).await;
         let makers = (0..4).map(|_| bed.as_who(&parent, "auth/token/create", json!({})));
         let revoked = bed.write("auth/token/revoke", json!({"token": parent}));
-        let (made, (revoked, _)) = tokio::join!(futures_of(makers), revoked);
+        let (answers, (revoked, _)) = tokio::join!(futures_of(makers), revoked);
         assert_eq!(revoked, 204);
-        for (status, answer) in made {
+        for (status, answer) in answers {
             assert!(status == 200 || status == 403, "{answer}");
             if status == 200 {
                 assert_eq!(bed.status_of(&token_of(&answer)).await, 403);
@@ -448,12 +448,13 @@ async fn recreated_parent_token_does_not_revive_batch_token() {
     bed.made_by("root", named.clone()).await;
     let batch = token_of(&bed.made_by("shift-leader", json!({"type": "batch"})).await);
     assert_eq!(bed.status_of(&batch).await, 200);
-    let made = bed.seen(&batch).await["creation_time"].as_u64().unwrap();
+    let creation_time = bed.seen(&batch).await["creation_time"].as_u64().unwrap();
     assert_eq!(bed.write("auth/token/revoke", json!({"token": "shift-leader"})).await.0, 204);
     // The time of issue, in whole seconds, distinguishes the new token from the old token.
     let again = loop {
         let (status, answer) = bed.write("auth/token/create", named.clone()).await;
-        if status == 200 && bed.seen("shift-leader").await["creation_time"].as_u64().unwrap() > made
+        if status == 200
+            && bed.seen("shift-leader").await["creation_time"].as_u64().unwrap() > creation_time
         {
             break answer;
         }
@@ -469,15 +470,15 @@ async fn recreated_parent_token_does_not_revive_batch_token() {
 async fn batch_token_survives_rotations_and_restarts_without_row() {
     let bed = bed("batch").await;
     let before = bed.call(Verb::List, "auth/token/accessors", json!({})).await.1;
-    let made = bed
+    let answer = bed
         .made_by(
             "root",
             json!({"type": "batch", "policies": "all", "meta": {"team": "db"}, "ttl": 900}),
         )
         .await;
-    let token = token_of(&made);
+    let token = token_of(&answer);
     assert!(token.starts_with("bhb."), "scanners look for the prefix");
-    let auth = &made["auth"];
+    let auth = &answer["auth"];
     assert_eq!(
         (&auth["accessor"], &auth["renewable"], &auth["token_type"]),
         (&json!(""), &json!(false), &json!("batch"))
@@ -601,8 +602,8 @@ async fn addresses_bind_token_and_children_except_eternal_tokens() {
     let role =
         json!({"allowed_policies": "all,root", "token_bound_cidrs": "10.0.0.0/8, 2001:db8::1"});
     assert_eq!(bed.write("auth/token/roles/near", role).await.0, 204);
-    let (_, made) = bed.write("auth/token/create/near", json!({"policies": "all"})).await;
-    let token = token_of(&made);
+    let (_, answer) = bed.write("auth/token/create/near", json!({"policies": "all"})).await;
+    let token = token_of(&answer);
     let from = async |token: &str, remote: &str, path: &str| {
         let verb = if path == OWN { Verb::Read } else { Verb::Write };
         let mut request = request(token, verb, path, json!({}));
@@ -641,20 +642,23 @@ async fn addresses_bind_token_and_children_except_eternal_tokens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn token_lifetime_is_capped_with_warning() {
     let bed = bed("lifetimes").await;
-    let made = bed.made_by("root", json!({"policies": "all"})).await;
+    let answer = bed.made_by("root", json!({"policies": "all"})).await;
     assert_eq!(
-        (&made["auth"]["lease_duration"], &made["auth"]["renewable"]),
+        (&answer["auth"]["lease_duration"], &answer["auth"]["renewable"]),
         (&json!(3600), &json!(true))
     );
-    let made = bed.made_by("root", json!({"policies": "all", "lease": "10m"})).await;
-    assert_eq!(made["auth"]["lease_duration"], 600);
-    let made = bed.made_by("root", json!({"policies": "all", "ttl": "30d"})).await;
-    assert_eq!(made["auth"]["lease_duration"], 7200);
-    assert!(made["warnings"][0].as_str().unwrap().contains("the mount's maximum of 2h"), "{made}");
+    let answer = bed.made_by("root", json!({"policies": "all", "lease": "10m"})).await;
+    assert_eq!(answer["auth"]["lease_duration"], 600);
+    let answer = bed.made_by("root", json!({"policies": "all", "ttl": "30d"})).await;
+    assert_eq!(answer["auth"]["lease_duration"], 7200);
+    assert!(
+        answer["warnings"][0].as_str().unwrap().contains("the mount's maximum of 2h"),
+        "{answer}"
+    );
 
-    let made =
+    let answer =
         bed.made_by("root", json!({"policies": "all", "ttl": 60, "explicit_max_ttl": 90})).await;
-    let token = token_of(&made);
+    let token = token_of(&answer);
     let (_, renewed) =
         bed.as_who(&token, "auth/token/renew-self", json!({"increment": "1h"})).await;
     assert!(renewed["auth"]["lease_duration"].as_u64().unwrap() <= 90, "{renewed}");
@@ -668,10 +672,10 @@ async fn token_lifetime_is_capped_with_warning() {
             bed.write("auth/token/renew", json!({"token": token, "increment": increment})).await;
         assert_eq!(renewed["auth"]["lease_duration"], 3600, "{renewed}");
     }
-    let made = bed
+    let answer = bed
         .made_by("root", json!({"policies": "all", "period": "10h", "explicit_max_ttl": "1h"}))
         .await;
-    assert!(made["auth"]["lease_duration"].as_u64().unwrap() <= 3600, "{made}");
+    assert!(answer["auth"]["lease_duration"].as_u64().unwrap() <= 3600, "{answer}");
 
     let eternal = bed.made_by("root", json!({})).await;
     assert_eq!(
@@ -696,31 +700,31 @@ async fn token_outlives_stated_ttl_by_under_one_second() {
         // At several moments of a second; the late moments lost most.
         tokio::time::sleep(Duration::from_millis(number * 170)).await;
         let kind = if number % 2 == 0 { "service" } else { "batch" };
-        let asked = json!({"policies": "all", "ttl": 1, "type": kind});
+        let fields = json!({"policies": "all", "ttl": 1, "type": kind});
         let mut began = Instant::now();
-        let made = bed.made_by("root", asked).await;
-        let token = token_of(&made);
-        let mut told = made["auth"]["lease_duration"].as_u64().unwrap();
+        let answer = bed.made_by("root", fields).await;
+        let token = token_of(&answer);
+        let mut stated_ttl = answer["auth"]["lease_duration"].as_u64().unwrap();
         if number == 4 {
             began = Instant::now();
             let (status, renewed) =
                 bed.as_who(&token, "auth/token/renew-self", json!({"increment": 2})).await;
             assert_eq!(status, 200, "{renewed}");
-            told = renewed["auth"]["lease_duration"].as_u64().unwrap();
+            stated_ttl = renewed["auth"]["lease_duration"].as_u64().unwrap();
         }
         // Before the last served request: a slow test makes no token older.
         let mut lived = began.elapsed();
         loop {
-            let asked = began.elapsed();
+            let elapsed = began.elapsed();
             if bed.status_of(&token).await != 200 {
                 break;
             }
-            lived = asked;
+            lived = elapsed;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let (told, gone) = (Duration::from_secs(told), began.elapsed());
-        assert!(gone >= told, "{kind}: {gone:?} of {told:?}");
-        assert!(lived < told + Duration::from_secs(1), "{kind}: {lived:?} of {told:?}");
+        let (stated_ttl, gone) = (Duration::from_secs(stated_ttl), began.elapsed());
+        assert!(gone >= stated_ttl, "{kind}: {gone:?} of {stated_ttl:?}");
+        assert!(lived < stated_ttl + Duration::from_secs(1), "{kind}: {lived:?} of {stated_ttl:?}");
     }
     bed.end().await;
 }
@@ -729,10 +733,10 @@ async fn token_outlives_stated_ttl_by_under_one_second() {
 async fn renewal_warning_names_granted_ttl() {
     let bed = bed("renewal-warning").await;
     let token = bed.token(json!({"policies": "all", "ttl": 600})).await;
-    let (status, made) = bed.as_who(&token, "probe/lease/short", json!({"ttl": 60})).await;
-    assert_eq!(status, 200, "{made}");
-    let asked = json!({"lease_id": made["lease_id"], "increment": "25h"});
-    let lease = bed.as_who(&token, "sys/leases/renew", asked).await.1;
+    let (status, lease_answer) = bed.as_who(&token, "probe/lease/short", json!({"ttl": 60})).await;
+    assert_eq!(status, 200, "{lease_answer}");
+    let fields = json!({"lease_id": lease_answer["lease_id"], "increment": "25h"});
+    let lease = bed.as_who(&token, "sys/leases/renew", fields).await.1;
     let own = bed.as_who(&token, "auth/token/renew-self", json!({"increment": "25h"})).await.1;
     for (answer, granted) in
         [(&lease, &lease["lease_duration"]), (&own, &own["auth"]["lease_duration"])]
@@ -740,8 +744,8 @@ async fn renewal_warning_names_granted_ttl() {
         let granted = bulkhead_wire::duration::show(granted.as_u64().unwrap());
         let warnings = answer["warnings"].as_array().unwrap();
         assert_eq!(warnings.len(), 1, "{answer}");
-        let told = warnings[0].as_str().unwrap();
-        assert!(told.ends_with(&format!("; {granted} were granted")), "{granted}: {told}");
+        let warning = warnings[0].as_str().unwrap();
+        assert!(warning.ends_with(&format!("; {granted} were granted")), "{granted}: {warning}");
     }
     assert!(lease["lease_duration"].as_u64().unwrap() <= 600, "{lease}");
     bed.end().await;
@@ -777,9 +781,9 @@ async fn non_renewable_lease_renewal_is_refused_with_reason() {
     assert_eq!((&seen["creation_ttl"], seen["issue_time"].is_string()), (&json!(60), true));
 
     assert_eq!(bed.write("auth/token/roles/short", json!({"token_period": "10m"})).await.0, 204);
-    let (_, made) = bed.write("auth/token/create/short", json!({"policies": "all"})).await;
-    let by_role = token_of(&made);
-    assert_eq!(made["auth"]["lease_duration"], 600);
+    let (_, answer) = bed.write("auth/token/create/short", json!({"policies": "all"})).await;
+    let by_role = token_of(&answer);
+    assert_eq!(answer["auth"]["lease_duration"], 600);
     let now = bed.write("auth/token/roles/short", json!({"token_period": "5m"})).await;
     assert_eq!(now.0, 204);
     let (_, renewed) = bed.as_who(&by_role, "auth/token/renew-self", json!({})).await;
@@ -799,8 +803,8 @@ async fn renewal_keeps_to_narrowed_token_role() {
         assert_eq!(bed.write("auth/token/roles/near", fields).await.0, 204);
     };
     role(json!({"token_bound_cidrs": "127.0.0.0/8,10.0.0.0/8"})).await;
-    let (_, made) = bed.write("auth/token/create/near", json!({"policies": "all"})).await;
-    let token = token_of(&made);
+    let (_, answer) = bed.write("auth/token/create/near", json!({"policies": "all"})).await;
+    let token = token_of(&answer);
     let child = token_of(&bed.as_who(&token, "auth/token/create", json!({})).await.1);
     let renew = async |token: &str| bed.as_who(token, "auth/token/renew-self", json!({})).await;
     role(json!({"token_bound_cidrs": "127.0.0.1"})).await;
@@ -829,8 +833,8 @@ async fn renewal_keeps_to_narrowed_token_role() {
 #[tokio::test(flavor = "multi_thread")]
 async fn accessors_name_tokens_without_giving_them_away() {
     let bed = bed("accessors").await;
-    let made = bed.made_by("root", json!({"policies": "all", "ttl": 60})).await;
-    let (token, accessor) = (token_of(&made), text(&made["auth"]["accessor"]));
+    let answer = bed.made_by("root", json!({"policies": "all", "ttl": 60})).await;
+    let (token, accessor) = (token_of(&answer), text(&answer["auth"]["accessor"]));
     assert!(
         accessor.len() == 24 && accessor.bytes().all(|byte| byte.is_ascii_alphanumeric()),
         "{accessor}"
@@ -890,12 +894,12 @@ async fn token_ids_periods_and_foreign_policies_require_sudo() {
         let (status, answer) = bed.as_who(&sudo, "auth/token/create", fields).await;
         assert_eq!(status, 200, "{answer}");
     }
-    let (_, made) = bed.as_who(&plain, "auth/token/create-orphan", json!({})).await;
-    assert_eq!(made["auth"]["orphan"], true, "only the path decides about the right");
-    let (_, made) =
+    let (_, created_token) = bed.as_who(&plain, "auth/token/create-orphan", json!({})).await;
+    assert_eq!(created_token["auth"]["orphan"], true, "only the path decides about the right");
+    let (_, created_token) =
         bed.as_who(&sudo, "auth/token/create-orphan", json!({"role_name": "ignored"})).await;
-    assert_eq!(made["auth"]["orphan"], true);
-    assert_eq!(bed.seen(&token_of(&made)).await["path"], "auth/token/create-orphan");
+    assert_eq!(created_token["auth"]["orphan"], true);
+    assert_eq!(bed.seen(&token_of(&created_token)).await["path"], "auth/token/create-orphan");
     Bed::refused(
         &bed.as_who(&sudo, "auth/token/create", json!({"policies": "root"})).await,
         400,
@@ -960,8 +964,8 @@ async fn unsatisfiable_token_request_is_refused_without_effect() {
         "display_name": "token", "type": "service", "entity_alias": "", "period": "",
         "policies": ["none-yet"],
     });
-    let (_, made) = bed.write("auth/token/create", nothing).await;
-    assert_eq!(made["warnings"], json!(["Policy \"none-yet\" does not exist"]), "{made}");
+    let (_, answer) = bed.write("auth/token/create", nothing).await;
+    assert_eq!(answer["warnings"], json!(["Policy \"none-yet\" does not exist"]), "{answer}");
     bed.end().await;
 }
 
@@ -990,19 +994,19 @@ async fn token_role_sets_token_properties() {
         })
     );
     let plain = bed.token(json!({"policies": "all"})).await;
-    let (_, made) =
+    let (_, answer) =
         bed.as_who(&plain, "auth/token/create/worker", json!({"num_uses": 9, "ttl": "2h"})).await;
-    let auth = &made["auth"];
+    let auth = &answer["auth"];
     assert_eq!(
         (&auth["policies"], &auth["num_uses"]),
         (&json!(["all", "default", "sudo"]), &json!(5)),
-        "{made}"
+        "{answer}"
     );
     assert_eq!(
         (&auth["orphan"], &auth["renewable"], &auth["lease_duration"]),
         (&json!(true), &json!(false), &json!(3600))
     );
-    let seen = bed.seen(&token_of(&made)).await;
+    let seen = bed.seen(&token_of(&answer)).await;
     assert_eq!(
         (&seen["path"], &seen["role"]),
         (&json!("auth/token/create/worker/nightly"), &json!("worker"))
@@ -1132,8 +1136,8 @@ async fn token_tidy_ends_tokens_with_lost_revocation_only() {
     );
     let line = bed.line("token-tidy").await;
     assert!(line.contains("(\"ended\", \"3\")"), "{line}");
-    for made in &lost {
-        assert_eq!(bed.status_of(&token_of(made)).await, 403);
+    for answer in &lost {
+        assert_eq!(bed.status_of(&token_of(answer)).await, 403);
     }
     assert_eq!((bed.status_of(&parent).await, bed.status_of(&child).await), (200, 200));
     assert_eq!(bed.write("auth/token/tidy", json!({})).await.0, 202, "the first one is over");
@@ -1144,10 +1148,10 @@ async fn token_tidy_ends_tokens_with_lost_revocation_only() {
 async fn tokens_appear_in_no_log_or_message() {
     let bed = bed("told").await;
     let canary = "canary-token-7f3a";
-    let made = bed
+    let created_token = bed
         .write("auth/token/create", json!({"id": canary, "policies": "all", "num_uses": 3}))
         .await;
-    assert_eq!(made.0, 200);
+    assert_eq!(created_token.0, 200);
     let answers = [
         bed.write("auth/token/create", json!({"id": canary})).await.1,
         bed.write("auth/token/create", json!({"id": format!("{canary}.")})).await.1,

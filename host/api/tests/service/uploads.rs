@@ -20,8 +20,8 @@ pub(crate) async fn bare(directory: PathBuf) -> Bed {
 /// Registers a component.
 pub(crate) async fn upload(bed: &Bed, path: &str, component: Vec<u8>) -> (u16, Value) {
     let raw = Some(RawBody::new(component));
-    let asked = Request { raw, ..request("root", Verb::Write, path, json!({})) };
-    let (status, _, body) = bed.service.handle(asked).await.into_bytes();
+    let call = Request { raw, ..request("root", Verb::Write, path, json!({})) };
+    let (status, _, body) = bed.service.handle(call).await.into_bytes();
     (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
@@ -39,8 +39,9 @@ async fn counted(name: &str) -> Bed {
 
 /// Writes into the store of a directory that nobody holds, as whoever has its key could.
 pub(crate) async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let store =
+        data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     change(&store).await;
     store.close().await;
 }
@@ -133,10 +134,10 @@ async fn tampered_compiled_code_is_recompiled_instead_of_loaded() {
     let directory = serves_after(directory, "compiled-code-not-authentic").await;
 
     tamper(&directory, async |store| {
-        let made = keys(store, "made/").await.remove(0);
-        let mut row: Value = serde_json::from_slice(&body(store, &made).await).unwrap();
+        let row_key = keys(store, "made/").await.remove(0);
+        let mut row: Value = serde_json::from_slice(&body(store, &row_key).await).unwrap();
         row["tag"] = json!("0".repeat(64));
-        put(store, &made, row.to_string().into_bytes()).await;
+        put(store, &row_key, row.to_string().into_bytes()).await;
     })
     .await;
     let directory = serves_after(directory, "compiled-code-not-authentic").await;

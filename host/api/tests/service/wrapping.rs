@@ -64,8 +64,9 @@ impl Bed {
 
 /// The keys of wrapped answers, by kind, in a directory that nobody holds.
 async fn stored(directory: &Path) -> BTreeMap<&'static str, usize> {
-    let held = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
-    let store = held.open(bulkhead_store::dev_key(&held).unwrap()).await.unwrap();
+    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let store =
+        data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let mut found = BTreeMap::new();
     for prefix in ["wrapped/", "wrapped-content/", "cubbyhole/"] {
         let keys = store.begin().keys(Space::Core, prefix, "", 100).await.unwrap();
@@ -104,8 +105,8 @@ async fn wrapped_answer_opens_once_as_original_answer() {
 async fn wrapping_token_is_single_use_nonrenewable_orphan() {
     let bed = Bed::new("wrapping-token").await;
     let info = bed.wrapped(Verb::Read, "sys/mounts", json!({})).await;
-    let asked = json!({ "accessor": info["accessor"] });
-    let (_, seen) = bed.write("auth/token/lookup-accessor", asked.clone()).await;
+    let fields = json!({ "accessor": info["accessor"] });
+    let (_, seen) = bed.write("auth/token/lookup-accessor", fields.clone()).await;
     let expected = json!({
         "policies": ["response-wrapping"], "num_uses": 1, "orphan": true, "renewable": false,
         "type": "service", "explicit_max_ttl": 60, "creation_ttl": 60, "path": "sys/mounts",
@@ -114,7 +115,7 @@ async fn wrapping_token_is_single_use_nonrenewable_orphan() {
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(&seen["data"][name], value, "{name}");
     }
-    assert_eq!(bed.write("auth/token/renew-accessor", asked).await.0, 400);
+    assert_eq!(bed.write("auth/token/renew-accessor", fields).await.0, 400);
     bed.end().await;
 }
 
@@ -204,8 +205,8 @@ async fn rewrap_moves_answer_and_keeps_ttl_and_path() {
     let (status, answer) = bed.write(REWRAP, json!({ "token": first["token"] })).await;
     assert_eq!((status, &answer["request_id"]), (200, &json!("")), "{answer}");
     let second = &answer["wrap_info"];
-    for kept in ["ttl", "creation_path", "wrapped_accessor"] {
-        assert_eq!(second[kept], first[kept], "{kept}");
+    for member in ["ttl", "creation_path", "wrapped_accessor"] {
+        assert_eq!(second[member], first[member], "{member}");
     }
     assert_ne!(second["token"], first["token"]);
     Bed::is_refused(&bed.unwrap(&first["token"]).await);
@@ -289,13 +290,14 @@ async fn concurrent_unwraps_open_answer_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn wrapped_answer_survives_restart_and_ends_with_token() {
     let bed = Bed::new("wrapping-ends").await;
-    let kept = bed.wrapped(Verb::Write, "sys/wrapping/wrap", json!({ "canary": "hunter2" })).await;
+    let info = bed.wrapped(Verb::Write, "sys/wrapping/wrap", json!({ "canary": "hunter2" })).await;
     let revoked = bed.wrapped(Verb::Write, "sys/wrapping/wrap", json!({ "a": 1 })).await;
     let accessor = json!({ "accessor": revoked["accessor"] });
     assert_eq!(bed.write("auth/token/revoke-accessor", accessor).await.0, 204);
     Bed::is_refused(&bed.unwrap(&revoked["token"]).await);
-    let asked = (json!({ "a": 1 }), 1);
-    let expiring = bed.sent("root", Verb::Write, "sys/wrapping/wrap", asked).await.into_bytes().2;
+    let wrapped_fields = (json!({ "a": 1 }), 1);
+    let expiring =
+        bed.sent("root", Verb::Write, "sys/wrapping/wrap", wrapped_fields).await.into_bytes().2;
     let expiring: Value = serde_json::from_slice(&expiring).unwrap();
     cleared(&bed, &revoked["accessor"]).await;
     let began = Instant::now();
@@ -313,7 +315,7 @@ async fn wrapped_answer_survives_restart_and_ends_with_token() {
         assert!(!bytes.windows(7).any(|part| part == b"hunter2"), "stored in the clear");
     }
     let bed = Bed::open(directory).await;
-    let (status, opened) = bed.unwrap(&kept["token"]).await;
+    let (status, opened) = bed.unwrap(&info["token"]).await;
     assert_eq!((status, &opened["data"]["canary"]), (200, &json!("hunter2")), "{opened}");
     bed.end().await;
 }
@@ -321,9 +323,9 @@ async fn wrapped_answer_survives_restart_and_ends_with_token() {
 /// A token with the policy `default`, and further properties.
 async fn plain_token(bed: &Bed, mut fields: Value) -> Value {
     fields["policies"] = json!(["default"]);
-    let (status, made) = bed.write("auth/token/create", fields).await;
-    assert_eq!(status, 200, "{made}");
-    made["auth"]["client_token"].clone()
+    let (status, answer) = bed.write("auth/token/create", fields).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["auth"]["client_token"].clone()
 }
 
 /// Wraps about a mebibyte of the caller's own data.
@@ -380,7 +382,7 @@ async fn wrapped_own_data_end_with_callers_token() {
     }
     let path = "auth/token/lookup-self";
     let (_, answer) = bed.wrapped_as(text, Verb::Read, path, json!({})).await;
-    let kept = answer["wrap_info"]["token"].clone();
+    let wrapping_token = answer["wrap_info"]["token"].clone();
     let (_, seen) =
         bed.write("auth/token/lookup-accessor", json!({ "accessor": infos[1]["accessor"] })).await;
     assert_eq!(seen["data"]["orphan"], false, "{seen}");
@@ -390,7 +392,7 @@ async fn wrapped_own_data_end_with_callers_token() {
         Bed::is_refused(&bed.unwrap(&info["token"]).await);
         cleared(&bed, &info["accessor"]).await;
     }
-    let (status, opened) = bed.unwrap(&kept).await;
+    let (status, opened) = bed.unwrap(&wrapping_token).await;
     assert_eq!((status, &opened["data"]["path"]), (200, &json!("auth/token/create")), "{opened}");
     cleared(&bed, &own["data"]["accessor"]).await;
     let directory = bed.stop().await;
@@ -450,8 +452,9 @@ async fn a_policy_demands_wrapping_and_bounds_its_time() {
         capabilities = ["read"] min_wrapping_ttl = "30s" max_wrapping_ttl = "90s"
     }"#;
     bed.write("sys/policies/acl/wrapped", json!({ "policy": rules })).await;
-    let (_, made) = bed.write("auth/token/create", json!({ "policies": ["wrapped"] })).await;
-    let token = made["auth"]["client_token"].as_str().unwrap();
+    let (_, created_token) =
+        bed.write("auth/token/create", json!({ "policies": ["wrapped"] })).await;
+    let token = created_token["auth"]["client_token"].as_str().unwrap();
     let (status, answer) = bed.call_as(token, Verb::Read, "sys/mounts", json!({})).await;
     assert!(status == 403 && error(&answer).contains("unless the response is wrapped"), "{answer}");
     for (ttl, expected) in [(29, 403), (30, 200), (90, 200), (91, 403)] {
@@ -483,9 +486,9 @@ async fn audit_hashes_wrapped_data_and_wrapping_token() {
     let opened = bed.lines_of(UNWRAP);
     assert_eq!((opened.len(), &opened[0]["request"]["data"]["token"]), (2, &hashed));
     assert_eq!(opened[1]["response"]["data"], data);
-    let (_, made) = bed.wrapped_as("root", Verb::Write, "auth/token/create", json!({})).await;
-    let (_, made) = bed.unwrap(&made["wrap_info"]["token"]).await;
-    let inner = made["auth"]["client_token"].as_str().unwrap();
+    let (_, answer) = bed.wrapped_as("root", Verb::Write, "auth/token/create", json!({})).await;
+    let (_, answer) = bed.unwrap(&answer["wrap_info"]["token"]).await;
+    let inner = answer["auth"]["client_token"].as_str().unwrap();
     let (hashed, opened) = (bed.hash(inner).await, bed.lines_of(UNWRAP));
     assert_eq!(opened.last().unwrap()["response"]["auth"]["client_token"], hashed);
     let text = std::fs::read_to_string(bed.directory.join("audit.log")).unwrap();

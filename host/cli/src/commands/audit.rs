@@ -100,8 +100,8 @@ fn hash(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let input = match rest.as_slice() {
         [word] if word != "-" => word.clone(),
         [] | [_] => {
-            let given = session.secret("Type the text to hash (not shown)")?;
-            line_or_all(given.expose()).to_owned()
+            let secret = session.secret("Type the text to hash (not shown)")?;
+            line_or_all(secret.expose()).to_owned()
         }
         _ => return Err(session.usage_problem()),
     };

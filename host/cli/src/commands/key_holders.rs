@@ -32,20 +32,20 @@ pub(super) const ACTS: [&str; 3] = ["init", "status", "cancel"];
 /// # Errors
 /// More than one act.
 pub(super) fn act(session: &Session<'_, '_>) -> Result<Option<&'static str>, CommandProblem> {
-    let asked: Vec<&str> = ACTS.into_iter().filter(|act| session.options.switch(act)).collect();
-    match asked.as_slice() {
+    let acts: Vec<&str> = ACTS.into_iter().filter(|act| session.options.switch(act)).collect();
+    match acts.as_slice() {
         [] => Ok(None),
         [act] => {
             let [] = session.words()?;
-            Ok(ACTS.into_iter().find(|known| known == act))
+            Ok(ACTS.into_iter().find(|name| name == act))
         }
-        _ => Err(CommandProblem::usage(format!("give only one of -{}", asked.join(", -")))),
+        _ => Err(CommandProblem::usage(format!("give only one of -{}", acts.join(", -")))),
     }
 }
 
 /// Returns the path for callers with or without a token.
-pub(super) fn path(session: &Session<'_, '_>, open: &str, held: &str) -> String {
-    if session.options.switch("with-token") { held.to_owned() } else { open.to_owned() }
+pub(super) fn path(session: &Session<'_, '_>, open: &str, authenticated: &str) -> String {
+    if session.options.switch("with-token") { authenticated.to_owned() } else { open.to_owned() }
 }
 
 /// Returns the member of an answer with or without an envelope.
@@ -99,8 +99,8 @@ pub(super) fn progress_rows(answer: &ServerAnswer) -> TableRows {
     let mut rows = output::rows(&answer.body);
     rows.retain(|(name, value)| !is_empty(value) && name != "required");
     for (_, value) in rows.iter_mut().filter(|(name, _)| name == "progress") {
-        if let (Some(given), Some(required)) = (value.as_u64(), required) {
-            *value = json!(format!("{given}/{required}"));
+        if let (Some(count), Some(required)) = (value.as_u64(), required) {
+            *value = json!(format!("{count}/{required}"));
         }
     }
     rows

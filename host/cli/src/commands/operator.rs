@@ -149,10 +149,10 @@ fn format_value(value: &Value) -> String {
 /// Reports whether the server is initialised.
 fn status(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let doing = "asking whether the server is initialised";
-    let asked = session.ask(doing, &ServerRequest::new(Method::GET, "sys/init"));
+    let result = session.ask(doing, &ServerRequest::new(Method::GET, "sys/init"));
     // Exit code 2 means not initialised in this command, so an unreachable server gets 1.
     let answer =
-        asked.map_err(|problem| CommandProblem { code: problem.code.min(1), ..problem })?;
+        result.map_err(|problem| CommandProblem { code: problem.code.min(1), ..problem })?;
     let is_initialised = answer.body.get("initialized").and_then(Value::as_bool);
     let (code, text) = match is_initialised {
         Some(true) => (0, "the server is initialised\n"),

@@ -54,10 +54,10 @@ const OTHERS: u32 = 0o077;
 
 fn keygen(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [file] = session.words()?;
-    let made = KeyParameters::read("ed25519", 0, "pkcs8").and_then(KeyParameters::generate_key);
-    let made = made.map_err(|failure| failed("making a key", failure))?;
-    let public = made.public_key.pem().map_err(|failure| failed("making a key", failure))?;
-    write_key(&file, made.private_key.as_bytes()).map_err(|error| {
+    let key_pair = KeyParameters::read("ed25519", 0, "pkcs8").and_then(KeyParameters::generate_key);
+    let key_pair = key_pair.map_err(|failure| failed("making a key", failure))?;
+    let public = key_pair.public_key.pem().map_err(|failure| failed("making a key", failure))?;
+    write_key(&file, key_pair.private_key.as_bytes()).map_err(|error| {
         CommandProblem::usage(format!(
             "{file} cannot be written: {error}; give the name of a new file"
         ))

@@ -59,8 +59,8 @@ pub(super) fn rows(answer: &ServerAnswer) -> TableRows {
     let mut rows = output::rows(&answer.body);
     let needed = answer.body.get("t").and_then(Value::as_u64);
     for (_, value) in rows.iter_mut().filter(|(name, _)| name == "progress") {
-        if let (Some(given), Some(needed)) = (value.as_u64(), needed) {
-            *value = json!(format!("{given}/{needed}"));
+        if let (Some(count), Some(needed)) = (value.as_u64(), needed) {
+            *value = json!(format!("{count}/{needed}"));
         }
     }
     rows

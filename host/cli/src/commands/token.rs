@@ -208,7 +208,9 @@ fn renew(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
 fn rows_without(answer: &ServerAnswer, name: &str) -> TableRows {
     let mut rows = output::rows(&answer.body);
     let is_token = |value: &Value| value.as_str().is_some_and(|token| !token.is_empty());
-    for (_, value) in rows.iter_mut().filter(|(known, value)| known == name && is_token(value)) {
+    for (_, value) in
+        rows.iter_mut().filter(|(row_name, value)| row_name == name && is_token(value))
+    {
         *value = json!(format!("(not shown; -field={name} prints it)"));
     }
     rows

@@ -25,11 +25,11 @@ pub(crate) const UNWRAP: Command = Command {
 
 fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let typed = session.at_most_one_word()?;
-    let given = match typed.as_deref() {
+    let wrapping_token = match typed.as_deref() {
         None => None,
         word => Some(session.secret_word(word, "wrapping token")?),
     };
-    let (identity, fields) = match given {
+    let (identity, fields) = match wrapping_token {
         // Without its own token, the caller is the holder of the wrapping token.
         Some(token) if session.token()?.is_none() => {
             (RequestIdentity::Token(Secret::new(token)), json!({}))

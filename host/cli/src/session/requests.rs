@@ -221,9 +221,9 @@ impl Session<'_, '_> {
         call: &ServerRequest,
         last: &dyn Fn(&ServerAnswer) -> bool,
     ) -> Result<ServerAnswer, CommandProblem> {
-        let asked = (&self.server, &self.trust);
+        let server = (&self.server, &self.trust);
         let answer =
-            client::ask(asked, caller, call, &|answer| !is_success(answer) || last(answer));
+            client::ask(server, caller, call, &|answer| !is_success(answer) || last(answer));
         answer.map_err(|error| match error {
             AskError::Unreachable(why) => CommandProblem::unreachable(doing, why),
             AskError::InvalidAnswer(why) => CommandProblem::refused(doing, why),

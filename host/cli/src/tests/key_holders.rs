@@ -30,8 +30,8 @@ fn generate_root_begins_and_shows_the_otp() {
     assert!(!ran.out.contains("pgp_fingerprint"), "{}", ran.out);
     let words = ["operator", "generate-root", "-init", "-otp=mine", "-with-token"];
     let (_, (line, _, sent)) = against(200, &started(), &words, "");
-    let asked = "PUT /v1/sys/generate-root-token/attempt HTTP/1.1";
-    assert_eq!((line.as_str(), sent.as_str()), (asked, r#"{"otp":"mine"}"#));
+    let request_line = "PUT /v1/sys/generate-root-token/attempt HTTP/1.1";
+    assert_eq!((line.as_str(), sent.as_str()), (request_line, r#"{"otp":"mine"}"#));
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn refusal_without_token_names_the_option() {
 fn generate_root_sends_server_nonce_or_typed_nonce() {
     let mut done = started();
     (done["complete"], done["encoded_token"]) = (json!(true), json!("abc"));
-    let (ran, asked) =
+    let (ran, requests) =
         in_turn(vec![started(), done.clone()], &["operator", "generate-root"], "c0ffee\n");
-    let lines: Vec<&str> = asked.iter().map(|(line, _, _)| line.as_str()).collect();
+    let lines: Vec<&str> = requests.iter().map(|(line, _, _)| line.as_str()).collect();
     let expected =
         ["GET /v1/sys/generate-root/attempt HTTP/1.1", "PUT /v1/sys/generate-root/update HTTP/1.1"];
     assert_eq!(lines, expected);
-    assert_eq!(asked[1].2, r#"{"key":"c0ffee","nonce":"n-1"}"#);
+    assert_eq!(requests[1].2, r#"{"key":"c0ffee","nonce":"n-1"}"#);
     assert!(ran.out.contains("abc") && ran.out.contains("-decode="), "{}", ran.out);
     assert!(!ran.out.contains("c0ffee"), "{}", ran.out);
     let words = ["operator", "generate-root", "-nonce=n-2", "-"];
@@ -110,7 +110,7 @@ fn an_encoded_token_is_read_without_a_server() {
 
 #[test]
 fn key_holder_status_and_cancel_call_their_endpoints() {
-    for (words, asked) in [
+    for (words, request_line) in [
         (&["generate-root", "-status"][..], "GET /v1/sys/generate-root/attempt"),
         (&["generate-root", "-cancel"], "DELETE /v1/sys/generate-root/attempt"),
         (&["rekey", "-status"], "GET /v1/sys/rekey/init"),
@@ -120,7 +120,7 @@ fn key_holder_status_and_cancel_call_their_endpoints() {
         (&["rekey", "-status", "-with-token"], "GET /v1/sys/rotate/root/init"),
     ] {
         let (ran, (line, _, _)) = against(200, &started(), &[&["operator"], words].concat(), "");
-        assert_eq!((ran.code, line.as_str()), (0, format!("{asked} HTTP/1.1").as_str()));
+        assert_eq!((ran.code, line.as_str()), (0, format!("{request_line} HTTP/1.1").as_str()));
     }
     for words in [&["generate-root", "-init", "-cancel"][..], &["rekey", "-status", "canary"]] {
         let ran = run_with(&[&["operator"], words].concat(), "", &[]);
@@ -143,8 +143,8 @@ fn rekey_sends_share_numbers_and_shows_ordered_keys() {
     let done = json!({"nonce": "n-1", "complete": true, "keys": ["aa", "bb"],
         "keys_base64": ["one", "two"], "verification_required": true,
         "verification_nonce": "v-1"});
-    let (ran, asked) = in_turn(vec![begun.clone(), done.clone()], &["operator", "rekey"], "k");
-    assert_eq!(asked[1].0, "PUT /v1/sys/rekey/update HTTP/1.1");
+    let (ran, requests) = in_turn(vec![begun.clone(), done.clone()], &["operator", "rekey"], "k");
+    assert_eq!(requests[1].0, "PUT /v1/sys/rekey/update HTTP/1.1");
     let at = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.out));
     assert!(at("one") < at("two") && at("two") < at("v-1"), "{}", ran.out);
     assert!(ran.out.contains("rekey -verify") && !ran.out.contains("open nothing"), "{}", ran.out);
@@ -158,9 +158,9 @@ fn rekey_sends_share_numbers_and_shows_ordered_keys() {
 fn rekey_verify_sends_key_with_verification_nonce() {
     let waiting = json!({"nonce": "v-1", "started": true, "t": 2, "n": 4, "progress": 1});
     let done = json!({"nonce": "v-1", "complete": true});
-    let (ran, asked) = in_turn(vec![waiting, done], &["operator", "rekey", "-verify"], "k\n");
-    assert_eq!(asked[0].0, "GET /v1/sys/rekey/verify HTTP/1.1");
-    assert_eq!(asked[1].0, "PUT /v1/sys/rekey/verify HTTP/1.1");
-    assert_eq!(asked[1].2, r#"{"key":"k","nonce":"v-1"}"#);
+    let (ran, requests) = in_turn(vec![waiting, done], &["operator", "rekey", "-verify"], "k\n");
+    assert_eq!(requests[0].0, "GET /v1/sys/rekey/verify HTTP/1.1");
+    assert_eq!(requests[1].0, "PUT /v1/sys/rekey/verify HTTP/1.1");
+    assert_eq!(requests[1].2, r#"{"key":"k","nonce":"v-1"}"#);
     assert!(ran.out.contains("new keys are in use"), "{}", ran.out);
 }

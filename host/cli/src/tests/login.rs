@@ -40,8 +40,8 @@ fn auth() -> Value {
         "token_policies": ["default"], "metadata": {"username": "bob"}}})
 }
 
-fn body(asked: &Asked) -> Value {
-    serde_json::from_str(&asked.2).unwrap_or_default()
+fn body(request: &Asked) -> Value {
+    serde_json::from_str(&request.2).unwrap_or_default()
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn login_prompts_for_password_and_omits_old_token() {
     let closed = fs::Permissions::from_mode(0o600);
     fs::set_permissions(home.0.join(".bulkhead-token"), closed).unwrap();
     let typed = ["-method=userpass", "-path=people", "username=bob"];
-    let (ran, asked) = home.login(&auth(), &typed, "pass word\n");
-    assert_eq!(asked.0, "PUT /v1/auth/people/login/bob HTTP/1.1");
-    assert_eq!(body(&asked), json!({"password": "pass word"}));
-    assert!(!asked.1.contains("x-vault-token"), "{}", asked.1);
+    let (ran, request) = home.login(&auth(), &typed, "pass word\n");
+    assert_eq!(request.0, "PUT /v1/auth/people/login/bob HTTP/1.1");
+    assert_eq!(body(&request), json!({"password": "pass word"}));
+    assert!(!request.1.contains("x-vault-token"), "{}", request.1);
     assert!(ran.code == 0 && !ran.out.contains("bhs.new"), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("token_meta_username    bob\n"), "{}", ran.out);
     assert_eq!(home.token().as_deref(), Some("bhs.new"));
@@ -119,9 +119,9 @@ fn every_method_sends_its_fields_to_its_login() {
         ),
         (&["-method=doorman", "word=open"], "", "doorman", json!({"word": "open"})),
     ] {
-        let (ran, asked) = home.login(&auth(), args, stdin);
-        assert_eq!((ran.code, body(&asked)), (0, fields), "{args:?}: {}", ran.err);
-        assert_eq!(asked.0, format!("PUT /v1/auth/{path}/login HTTP/1.1"));
+        let (ran, request) = home.login(&auth(), args, stdin);
+        assert_eq!((ran.code, body(&request)), (0, fields), "{args:?}: {}", ran.err);
+        assert_eq!(request.0, format!("PUT /v1/auth/{path}/login HTTP/1.1"));
     }
 }
 
@@ -135,8 +135,8 @@ fn login_names_methods_of_this_version() {
     assert_wrong(&["login", "-method=oidc"], "-method=jwt takes a signed token");
     let home = Home::new("login-own-ldap");
     let typed = ["-method=ldap", "-path=staff", "username=bob", "password=p"];
-    let (ran, asked) = home.login(&auth(), &typed, "");
-    assert_eq!((ran.code, asked.0.as_str()), (0, "PUT /v1/auth/staff/login/bob HTTP/1.1"));
+    let (ran, request) = home.login(&auth(), &typed, "");
+    assert_eq!((ran.code, request.0.as_str()), (0, "PUT /v1/auth/staff/login/bob HTTP/1.1"));
     let refused = json!({"errors": ["permission denied: auth/door/login needs a token"]});
     let (ran, _) = against(403, &refused, &["login", "-method=door"], "");
     assert!(ran.code == 1 && ran.err.contains("The methods of this version are"), "{}", ran.err);

@@ -164,8 +164,8 @@ fn disabled_by_person(shown: (u16, Value), typed: &str) -> (u8, String, Vec<Stri
         env: &env,
     };
     let code = run(["secrets", "disable", "database"].map(OsString::from).into_iter(), &mut io);
-    let asked = canned.seen.join().unwrap().into_iter().map(|(line, _, _)| line).collect();
-    (code, String::from_utf8(err).unwrap(), asked)
+    let lines = canned.seen.join().unwrap().into_iter().map(|(line, _, _)| line).collect();
+    (code, String::from_utf8(err).unwrap(), lines)
 }
 
 #[test]
@@ -174,16 +174,16 @@ fn disable_asks_before_an_only_copy_is_lost() {
         (200, json!({"request_id": "r", "data": {"only_copies": only_copies}}))
     };
     let secret = "the password of user \"root\" of connection \"orders\"";
-    let (code, err, asked) = disabled_by_person(mount(json!([secret])), "no\n");
-    assert_eq!((code, asked.len()), (1, 1), "{err}");
+    let (code, err, lines) = disabled_by_person(mount(json!([secret])), "no\n");
+    assert_eq!((code, lines.len()), (1, 1), "{err}");
     for said in ["only this mount knows", secret, "Type yes", "nothing was changed"] {
         assert!(err.contains(said), "{err}");
     }
-    let (code, _, asked) = disabled_by_person(mount(json!([secret])), "yes\n");
-    assert_eq!((code, asked[1].as_str()), (0, "DELETE /v1/sys/mounts/database HTTP/1.1"));
+    let (code, _, lines) = disabled_by_person(mount(json!([secret])), "yes\n");
+    assert_eq!((code, lines[1].as_str()), (0, "DELETE /v1/sys/mounts/database HTTP/1.1"));
     for quiet in [mount(Value::Null), (403, json!({"errors": ["no"]}))] {
-        let (code, err, asked) = disabled_by_person(quiet, "yes, but nobody asks\n");
-        assert_eq!((code, asked.len()), (0, 2), "{err}");
+        let (code, err, lines) = disabled_by_person(quiet, "yes, but nobody asks\n");
+        assert_eq!((code, lines.len()), (0, 2), "{err}");
         assert!(!err.contains("Type yes"), "{err}");
     }
 }
@@ -206,23 +206,23 @@ fn moved(args: &[&str], states: &[&str]) -> (Ran, Vec<Asked>) {
 
 #[test]
 fn move_returns_when_the_move_is_over() {
-    let (ran, asked) =
+    let (ran, requests) =
         moved(&["secrets", "move", "a/", "b"], &["in-progress", "in-progress", "success"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "moved a/ to b/\n"));
     assert!(ran.err.contains("sys/remount/status/m-1"), "how to ask later: {}", ran.err);
     assert_eq!(
-        (asked[0].0.as_str(), asked[0].2.as_str()),
+        (requests[0].0.as_str(), requests[0].2.as_str()),
         ("POST /v1/sys/remount HTTP/1.1", r#"{"from":"a","to":"b"}"#)
     );
-    let questions: Vec<&str> = asked.iter().skip(1).map(|(line, _, _)| line.as_str()).collect();
+    let questions: Vec<&str> = requests.iter().skip(1).map(|(line, _, _)| line.as_str()).collect();
     assert_eq!(questions, ["GET /v1/sys/remount/status/m-1 HTTP/1.1"; 3]);
 }
 
 #[test]
 fn auth_move_sends_full_paths_in_any_spelling() {
     for words in [["jwt", "auth/other"], ["auth/jwt/", "other/"]] {
-        let (_, asked) = moved(&[&["auth", "move"], &words[..]].concat(), &["success"]);
-        assert_eq!(asked[0].2, r#"{"from":"auth/jwt","to":"auth/other"}"#);
+        let (_, requests) = moved(&[&["auth", "move"], &words[..]].concat(), &["success"]);
+        assert_eq!(requests[0].2, r#"{"from":"auth/jwt","to":"auth/other"}"#);
     }
 }
 

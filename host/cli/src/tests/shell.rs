@@ -169,8 +169,8 @@ fn sealed_and_uninitialized_servers_get_different_hints() {
         ]);
         let env = [("BULKHEAD_ADDR", canned.address.as_str()), ("BULKHEAD_TOKEN", "bhs.canary")];
         let ran = run_with(&["read", "x"], "", &env);
-        let asked = canned.seen.join().unwrap();
-        assert!(!asked[1].1.contains("canary"), "the second question needs no token");
+        let requests = canned.seen.join().unwrap();
+        assert!(!requests[1].1.contains("canary"), "the second question needs no token");
         assert_eq!(ran.code, 1);
         assert!(ran.err.contains(&format!("Next: {next}")), "{}", ran.err);
     }

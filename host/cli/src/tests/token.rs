@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn made() -> Value {
+fn created_token() -> Value {
     json!({"request_id": "r", "auth": {"client_token": "bhs.new", "accessor": "acc"}, "data": null})
 }
 
@@ -21,7 +21,7 @@ fn token_create_sends_typed_options_only() {
         &["-use-limit=3", "-renewable=false", "-orphan", "-no-default-policy", "-type=service"],
         &["-display-name=me", "-metadata=k=v", "-metadata=team=a=b", "-entity-alias=e"],
     ];
-    let (ran, (line, _, sent)) = against(200, &made(), &args.concat(), "");
+    let (ran, (line, _, sent)) = against(200, &created_token(), &args.concat(), "");
     assert_eq!(line, "POST /v1/auth/token/create HTTP/1.1");
     let expected = json!({
         "policies": ["a", "b"], "ttl": "1h", "explicit_max_ttl": "2h", "period": "30m",
@@ -31,19 +31,23 @@ fn token_create_sends_typed_options_only() {
     });
     assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), expected);
     assert!(ran.out.contains("bhs.new"), "{}", ran.out);
-    assert_eq!(against(200, &made(), &["token", "create"], "").1.2, "{}");
-    assert_eq!(against(200, &made(), &["token", "create", "-field=token"], "").0.out, "bhs.new");
+    assert_eq!(against(200, &created_token(), &["token", "create"], "").1.2, "{}");
+    assert_eq!(
+        against(200, &created_token(), &["token", "create", "-field=token"], "").0.out,
+        "bhs.new"
+    );
 }
 
 #[test]
 fn create_for_a_role_asks_the_roles_endpoint() {
-    let (_, (line, _, sent)) = against(200, &made(), &["token", "create", "-role=ci"], "");
+    let (_, (line, _, sent)) = against(200, &created_token(), &["token", "create", "-role=ci"], "");
     assert_eq!((line.as_str(), sent.as_str()), ("POST /v1/auth/token/create/ci HTTP/1.1", "{}"));
 }
 
 #[test]
 fn chosen_token_is_read_from_stdin() {
-    let (_, (_, _, sent)) = against(200, &made(), &["token", "create", "-id=-"], "my-token\n");
+    let (_, (_, _, sent)) =
+        against(200, &created_token(), &["token", "create", "-id=-"], "my-token\n");
     assert_eq!(sent, r#"{"id":"my-token"}"#);
 }
 
@@ -61,22 +65,22 @@ fn empty_option_value_creates_no_token() {
 #[test]
 fn lookup_and_renew_accept_self_token_or_accessor() {
     let body = json!({"request_id": "r", "data": {"ttl": 1}});
-    let asked = |args: &[&str], stdin| {
+    let request = |args: &[&str], stdin| {
         let (_, (line, _, sent)) = against(200, &body, args, stdin);
         (line.replace(" HTTP/1.1", ""), sent)
     };
     let expected = |line: &str, body: &str| (line.to_owned(), body.to_owned());
-    assert_eq!(asked(&["token", "lookup"], ""), expected("GET /v1/auth/token/lookup-self", ""));
+    assert_eq!(request(&["token", "lookup"], ""), expected("GET /v1/auth/token/lookup-self", ""));
     let by_token = expected("POST /v1/auth/token/lookup", r#"{"token":"bhs.x"}"#);
-    assert_eq!(asked(&["token", "lookup", "-"], "bhs.x\n"), by_token);
-    assert_eq!(asked(&["token", "lookup", "bhs.x"], ""), by_token);
+    assert_eq!(request(&["token", "lookup", "-"], "bhs.x\n"), by_token);
+    assert_eq!(request(&["token", "lookup", "bhs.x"], ""), by_token);
     let by_accessor = expected("POST /v1/auth/token/lookup-accessor", r#"{"accessor":"acc"}"#);
-    assert_eq!(asked(&["token", "lookup", "-accessor", "acc"], ""), by_accessor);
-    assert_eq!(asked(&["token", "renew"], ""), expected("POST /v1/auth/token/renew-self", "{}"));
+    assert_eq!(request(&["token", "lookup", "-accessor", "acc"], ""), by_accessor);
+    assert_eq!(request(&["token", "renew"], ""), expected("POST /v1/auth/token/renew-self", "{}"));
     let by_token = expected("POST /v1/auth/token/renew", r#"{"increment":"1h","token":"bhs.x"}"#);
-    assert_eq!(asked(&["token", "renew", "-increment=1h", "-"], "bhs.x"), by_token);
+    assert_eq!(request(&["token", "renew", "-increment=1h", "-"], "bhs.x"), by_token);
     let by_accessor = expected("POST /v1/auth/token/renew-accessor", r#"{"accessor":"acc"}"#);
-    assert_eq!(asked(&["token", "renew", "acc", "-accessor"], ""), by_accessor);
+    assert_eq!(request(&["token", "renew", "acc", "-accessor"], ""), by_accessor);
     assert_wrong(&["token", "lookup", "-accessor"], "type: bulkhead");
     assert_wrong(&["token", "renew", "a", "b"], "type: bulkhead");
 }

@@ -94,7 +94,7 @@ impl WrappingServer {
         thread::spawn(move || {
             for stream in socket.incoming() {
                 let mut stream = stream.unwrap();
-                let request = asked(&stream);
+                let request = read_request(&stream);
                 let body = if is_wrapping(&request) { wrapped() } else { clear() }.to_string();
                 noted.lock().unwrap().push(request);
                 let head = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -128,8 +128,8 @@ fn clear() -> Value {
 fn wrapping_time_reaches_every_command_or_is_refused() {
     let server = WrappingServer::start();
     let names: Vec<&str> = TYPED.iter().map(|(name, ..)| *name).collect();
-    let known: Vec<&str> = commands::all().map(|command| command.words).collect();
-    assert_eq!(names, known, "the table has every command, in the order of the help");
+    let command_words: Vec<&str> = commands::all().map(|command| command.words).collect();
+    assert_eq!(names, command_words, "the table has every command, in the order of the help");
     for (command, (name, args, stdin)) in commands::all().zip(TYPED) {
         let words: Vec<&str> = name.split(' ').chain(args.iter().copied()).collect();
         let option = [&words[..], &["-wrap-ttl=90"]].concat();
@@ -139,20 +139,20 @@ fn wrapping_time_reaches_every_command_or_is_refused() {
             (&option, &[]),
         ] {
             let (ran, requests) = server.run(line, stdin, variables);
-            let told = format!("{line:?} {variables:?}: {}{}", ran.out, ran.err);
+            let shown = format!("{line:?} {variables:?}: {}{}", ran.out, ran.err);
             match command.wrapping {
                 AnswerWrapping::Sent | AnswerWrapping::Public => {
-                    let (last, before) = requests.split_last().expect(&told);
-                    assert!(is_wrapping(last) && !before.iter().any(is_wrapping), "{told}");
-                    assert!(ran.out.contains("bhs.w") && !ran.out.contains("canary"), "{told}");
+                    let (last, before) = requests.split_last().expect(&shown);
+                    assert!(is_wrapping(last) && !before.iter().any(is_wrapping), "{shown}");
+                    assert!(ran.out.contains("bhs.w") && !ran.out.contains("canary"), "{shown}");
                 }
                 AnswerWrapping::Refused(reason) => {
-                    assert!(ran.code == 2 && ran.err.contains(reason), "{told}");
-                    assert!(requests.is_empty() && ran.out.is_empty(), "{told}");
+                    assert!(ran.code == 2 && ran.err.contains(reason), "{shown}");
+                    assert!(requests.is_empty() && ran.out.is_empty(), "{shown}");
                 }
                 AnswerWrapping::Offline => {
-                    assert_eq!(ran.err.contains("no answer to wrap"), *line == option, "{told}");
-                    assert!(requests.is_empty(), "{told}");
+                    assert_eq!(ran.err.contains("no answer to wrap"), *line == option, "{shown}");
+                    assert!(requests.is_empty(), "{shown}");
                 }
             }
         }

@@ -19,11 +19,12 @@ pub(super) const LIST: usize = 2 << 10;
 /// Maximum length of the path, before escapes: the maximum length of any path.
 pub(super) const PATH: usize = bulkhead_wire::name::LONGEST_PATH;
 /// Maximum length of the path of an untrusted sender's request, before escapes.
-pub(super) const PATH_OF_A_STRANGER: usize = 512;
+pub(super) const UNTRUSTED_PATH: usize = 512;
 /// Maximum length of the data of a request or an answer, including the digests of long members.
 pub(super) const DATA: usize = 10 << 10;
-/// Maximum length of the data if the sender is not trusted or the answer goes to a stranger.
-pub(super) const DATA_OF_A_STRANGER: usize = 1 << 10;
+/// Maximum length of the data if the sender is not trusted or the answer goes to a caller without
+/// a token.
+pub(super) const UNTRUSTED_DATA: usize = 1 << 10;
 /// Maximum length of a single member of the data. A longer member becomes a single digest.
 pub(super) const MEMBER: usize = 4 << 10;
 /// Maximum length of the names of fields that no endpoint reads.

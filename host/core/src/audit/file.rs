@@ -80,15 +80,15 @@ impl LineFile {
     /// The file cannot be opened. The old file stays in use.
     pub(super) async fn reopen(&self) -> io::Result<()> {
         let file = self.open()?;
-        let mut held = self.held.lock().await;
-        self.settle(&mut held, None);
-        if let (Some(flushing), Some(old)) = (&self.flushing, &held.file) {
+        let mut writer = self.held.lock().await;
+        self.settle(&mut writer, None);
+        if let (Some(flushing), Some(old)) = (&self.flushing, &writer.file) {
             let written = self.written.load(Ordering::Acquire);
             // A failed flush fails the requests that wait for these lines; the new file is used all
             // the same.
             let _ = flushing.until(written, || written, Arc::clone(old)).await;
         }
-        held.take(file)
+        writer.take(file)
     }
 
     /// Appends `parts` and a line break as one line. Opens the file if it is not open.
@@ -100,14 +100,14 @@ impl LineFile {
     /// The line is not in the file, or is not known to be on the disk. `TimedOut` after `patience`.
     pub(super) async fn append(&self, parts: &[&[u8]], patience: Duration) -> io::Result<()> {
         let line = self.lock_group().add(parts);
-        let held = self.write_in_turn(&line).await;
+        let writer = self.write_in_turn(&line).await;
         if self.flushing.is_none()
             && let Some(outcome) = line.outcome()
         {
             return outcome.map(drop);
         }
         // Only a task that has to wait pays for a timer.
-        let ended = tokio::time::timeout(patience, Box::pin(self.end(&line, held))).await;
+        let ended = tokio::time::timeout(patience, Box::pin(self.end(&line, writer))).await;
         ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
@@ -119,9 +119,9 @@ impl LineFile {
             if line.outcome().is_some() {
                 return None;
             }
-            if let Ok(mut held) = self.held.try_lock() {
-                self.begin(&mut held);
-                return self.write(&mut held).map(|_| held);
+            if let Ok(mut writer) = self.held.try_lock() {
+                self.begin(&mut writer);
+                return self.write(&mut writer).map(|_| writer);
             }
         }
         None
@@ -131,13 +131,13 @@ impl LineFile {
     async fn end(
         &self,
         line: &PendingLine,
-        held: Option<MutexGuard<'_, FileWriterState>>,
+        writer: Option<MutexGuard<'_, FileWriterState>>,
     ) -> io::Result<()> {
-        let mut held = held;
+        let mut writer = writer;
         while line.outcome().is_none() {
-            match &mut held {
-                Some(held) => {
-                    if let Some(file) = self.write(held) {
+            match &mut writer {
+                Some(writer) => {
+                    if let Some(file) = self.write(writer) {
                         writable(&file).await?;
                     }
                 }
@@ -146,11 +146,11 @@ impl LineFile {
                     if line.outcome().is_none() {
                         self.begin(&mut next);
                     }
-                    held = Some(next);
+                    writer = Some(next);
                 }
             }
         }
-        drop(held);
+        drop(writer);
         let (number, file) =
             line.outcome().unwrap_or_else(|| Err(io::Error::other("nobody wrote the line")))?;
         match &self.flushing {
@@ -164,37 +164,45 @@ impl LineFile {
     }
 
     /// Closes a group that a dropped task left, then takes the gathered lines.
-    fn begin(&self, held: &mut FileWriterState) {
-        self.settle(held, None);
-        let next = LineGroup::reusing(std::mem::take(&mut held.used));
-        held.begun = Some((std::mem::replace(&mut *self.lock_group(), next), 0));
+    fn begin(&self, writer: &mut FileWriterState) {
+        self.settle(writer, None);
+        let next = LineGroup::reusing(std::mem::take(&mut writer.used));
+        writer.begun = Some((std::mem::replace(&mut *self.lock_group(), next), 0));
     }
 
     /// Writes the begun group as far as the file takes bytes now. Returns the file if the file is
     /// full for the moment.
-    fn write(&self, held: &mut FileWriterState) -> Option<Arc<File>> {
-        let opened =
-            if held.file.is_none() { self.open().and_then(|file| held.take(file)) } else { Ok(()) };
-        match opened.and_then(|()| held.write()) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => held.file.clone(),
+    fn write(&self, writer: &mut FileWriterState) -> Option<Arc<File>> {
+        let opened = if writer.file.is_none() {
+            self.open().and_then(|file| writer.take(file))
+        } else {
+            Ok(())
+        };
+        match opened.and_then(|()| writer.write()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => writer.file.clone(),
             done => {
-                self.settle(held, done.err());
+                self.settle(writer, done.err());
                 None
             }
         }
     }
 
     /// Reports the outcome of the begun lines to the tasks that wait.
-    fn settle(&self, held: &mut FileWriterState, cause: Option<io::Error>) {
-        let Some((group, done)) = held.begun.take() else { return };
+    fn settle(&self, writer: &mut FileWriterState, cause: Option<io::Error>) {
+        let Some((group, done)) = writer.begun.take() else { return };
         if done > 0 {
-            held.torn = group.is_cut(done);
+            writer.torn = group.is_cut(done);
         }
-        let whole = group.complete_lines(done);
-        let more = u64::try_from(whole).unwrap_or(u64::MAX);
+        let complete_lines = group.complete_lines(done);
+        let more = u64::try_from(complete_lines).unwrap_or(u64::MAX);
         let written = self.written.fetch_add(more, Ordering::AcqRel).saturating_add(more);
-        group.settle(WriteOutcome { whole, written, file: held.file.clone(), cause });
-        held.used = group;
+        group.settle(WriteOutcome {
+            whole: complete_lines,
+            written,
+            file: writer.file.clone(),
+            cause,
+        });
+        writer.used = group;
     }
 
     fn lock_group(&self) -> std::sync::MutexGuard<'_, LineGroup> {

@@ -81,9 +81,9 @@ impl PendingLine {
     /// # Errors
     /// The reason why the line is not completely in the file.
     pub(super) fn outcome(&self) -> Option<io::Result<(u64, &Arc<File>)>> {
-        let WriteOutcome { whole, written, file, cause } = self.outcome.get()?;
+        let WriteOutcome { whole: complete_lines, written, file, cause } = self.outcome.get()?;
         Some(match (file, cause) {
-            (Some(file), _) if self.index < *whole => Ok((*written, file)),
+            (Some(file), _) if self.index < *complete_lines => Ok((*written, file)),
             (_, Some(cause)) => Err(io::Error::new(cause.kind(), cause.to_string())),
             (_, None) => Err(io::Error::other("the writer gave up")),
         })

@@ -50,15 +50,15 @@ pub(super) fn read(
     options: &Map<String, Value>,
     directory: &Path,
 ) -> Result<(DeviceSettings, AuditTarget), Failure> {
-    let known = Route { fields: option_fields(), ..Route::new(Verb::Write, "", "") };
-    let mut folded = fields::fold_names(&known, options, &[])?;
+    let route = Route { fields: option_fields(), ..Route::new(Verb::Write, "", "") };
+    let mut folded = fields::fold_names(&route, options, &[])?;
     if let Some(unknown) = folded.unknown.first() {
-        let names: Vec<&str> = known.fields.iter().map(|field| field.name.as_str()).collect();
+        let names: Vec<&str> = route.fields.iter().map(|field| field.name.as_str()).collect();
         let message =
             format!("options: {} is not known; known are {}", quoted(unknown), names.join(", "));
         return Err(Failure::invalid(message));
     }
-    fields::apply_defaults(&known, &mut folded.values, true)?;
+    fields::apply_defaults(&route, &mut folded.values, true)?;
     let text = |name: &str| folded.values.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| folded.values.get(name).and_then(Value::as_bool).unwrap_or_default();
     if !text("prefix").is_empty() {
@@ -149,13 +149,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn asked(options: &Value) -> Result<(DeviceSettings, AuditTarget), Failure> {
+    fn read_options(options: &Value) -> Result<(DeviceSettings, AuditTarget), Failure> {
         read("main", options.as_object().unwrap(), Path::new("/var/log/audit"))
     }
 
     #[test]
     fn device_options_are_texts_and_path_alone_suffices() {
-        let (settings, place) = asked(&json!({ "file_path": "/var/log/audit/a.log" })).unwrap();
+        let (settings, place) =
+            read_options(&json!({ "file_path": "/var/log/audit/a.log" })).unwrap();
         let file = Path::new("/var/log/audit/a.log").to_path_buf();
         let usual = DeviceSettings {
             name: "main".to_owned(),
@@ -181,12 +182,12 @@ mod tests {
             sync: true,
             ..usual
         };
-        assert_eq!(asked(&all).unwrap().0, all_settings);
+        assert_eq!(read_options(&all).unwrap().0, all_settings);
     }
 
     #[test]
     fn stdout_device_is_no_file_and_keeps_permissions() {
-        let (settings, place) = asked(&json!({ "file_path": "stdout" })).unwrap();
+        let (settings, place) = read_options(&json!({ "file_path": "stdout" })).unwrap();
         assert_eq!((settings.file.to_str(), settings.mode), (Some("/dev/stdout"), 0));
         assert!(matches!(place, AuditTarget::File(file) if file == settings.file));
     }
@@ -215,7 +216,7 @@ mod tests {
             "a b",
             "",
         ] {
-            let refused = asked(&json!({ "file_path": path })).unwrap_err();
+            let refused = read_options(&json!({ "file_path": path })).unwrap_err();
             assert_eq!(refused.kind.status(), 400, "{path}: {refused}");
         }
     }
@@ -225,10 +226,13 @@ mod tests {
         for mode in
             ["0700", "755", "0601", "4600", "8", "0o600", "+600", "-1", "99999999999", "u=rw"]
         {
-            let refused = asked(&json!({ "file_path": "a.log", "mode": mode })).unwrap_err();
+            let refused = read_options(&json!({ "file_path": "a.log", "mode": mode })).unwrap_err();
             assert_eq!(refused.kind.status(), 400, "{mode}: {refused}");
         }
-        assert_eq!(asked(&json!({ "file_path": "a.log", "mode": "0000" })).unwrap().0.mode, 0);
+        assert_eq!(
+            read_options(&json!({ "file_path": "a.log", "mode": "0000" })).unwrap().0.mode,
+            0
+        );
     }
 
     #[test]
@@ -241,9 +245,9 @@ mod tests {
         ];
         for (mut options, why) in refusals {
             options.as_object_mut().unwrap().insert("file_path".to_owned(), json!("a.log"));
-            let refused = asked(&options).unwrap_err();
+            let refused = read_options(&options).unwrap_err();
             assert!(refused.kind.status() == 400 && refused.message.contains(why), "{refused}");
         }
-        assert!(asked(&json!({})).unwrap_err().message.contains("file_path is required"));
+        assert!(read_options(&json!({})).unwrap_err().message.contains("file_path is required"));
     }
 }

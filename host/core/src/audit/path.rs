@@ -38,7 +38,7 @@ impl<'a> SentPath<'a> {
             secret.map(|(_, text)| text.as_str())
         });
         let is_unserved = subject.route.is_none() && text.starts_with(UNSERVED);
-        let most = if subject.is_trusted() { bounds::PATH } else { bounds::PATH_OF_A_STRANGER };
+        let most = if subject.is_trusted() { bounds::PATH } else { bounds::UNTRUSTED_PATH };
         let hidden = subject.hidden_segments.iter().map(String::as_str).collect();
         Self { text, captures: captures.collect(), hidden, is_unserved, most }
     }

@@ -113,12 +113,12 @@ impl AuditLineWriter<'_> {
         if !is_trusted && request.raw.is_none() && request.body_bytes > MAX_EXAMINED_BODY {
             left_out.members = request.fields.len();
         } else {
-            let (known, unknown): (Vec<_>, Vec<_>) =
+            let (known_fields, unknown): (Vec<_>, Vec<_>) =
                 request.fields.iter().partition(|(name, _)| self.subject.reads(name));
-            if !known.is_empty() {
-                let most = if is_trusted { bounds::DATA } else { bounds::DATA_OF_A_STRANGER };
+            if !known_fields.is_empty() {
+                let most = if is_trusted { bounds::DATA } else { bounds::UNTRUSTED_DATA };
                 let redaction = self.redaction(shown_of_requests, self.subject.request_names());
-                left_out = redaction.object(known, most, object.own_key("data"));
+                left_out = redaction.object(known_fields, most, object.own_key("data"));
             }
             let names = unknown.into_iter().map(|(name, _)| name);
             left_out.members += self.unknown_fields(names, object);
@@ -280,7 +280,7 @@ impl AuditLineWriter<'_> {
         let redaction = self.redaction(shown_of_responses, names);
         let most = match self.subject.caller {
             Some(_) => bounds::DATA,
-            None => bounds::DATA_OF_A_STRANGER,
+            None => bounds::UNTRUSTED_DATA,
         };
         if !self.device.settings.elide_list_responses || self.subject.operation != Operation::List {
             return redaction.object(data, most, out);

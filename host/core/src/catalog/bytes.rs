@@ -122,11 +122,11 @@ pub(super) async fn code_of(store: &Arc<Store>, digest: &str) -> Result<StoredCo
     Ok(authentic.map_or(StoredCode::NotAuthentic, StoredCode::Authentic))
 }
 
-/// Deletes the stored bytes of components other than `kept`, after a removal or an interrupted
-/// upload, and the code from other builds than this one and the one before.
+/// Deletes the stored bytes of components other than `used_digests`, after a removal or an
+/// interrupted upload, and the code from other builds than this one and the one before.
 pub(super) async fn delete_unused(
     store: &Arc<Store>,
-    kept: &BTreeSet<String>,
+    used_digests: &BTreeSet<String>,
 ) -> Result<(), Failure> {
     let builds = RecentBuilds::record_build(store).await?;
     let mut scan = store.scan(Space::Blob, "");
@@ -136,7 +136,7 @@ pub(super) async fn delete_unused(
             let (kind, digest, build) =
                 (parts.next(), parts.next().unwrap_or_default(), parts.next());
             let is_of_kept_build = || builds.keep(build.unwrap_or_default());
-            kept.contains(digest) && (kind == Some("wasm") || is_of_kept_build())
+            used_digests.contains(digest) && (kind == Some("wasm") || is_of_kept_build())
         };
         let mut unit = store.begin();
         page.into_iter()

@@ -97,13 +97,13 @@ impl Catalog {
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<(), Failure> {
-        let VersionChoice { asked, overrides_pin } = choice;
-        if overrides_pin && asked.is_empty() {
+        let VersionChoice { version, overrides_pin } = choice;
+        if overrides_pin && version.is_empty() {
             return Err(Failure::invalid(
                 "override_pinned_version needs a version: give plugin_version as well",
             ));
         }
-        let number = asked.trim_start_matches('v');
+        let number = version.trim_start_matches('v');
         let pinned = self.pinned_version(kind, name).filter(|_| !overrides_pin);
         let Some(pinned) = pinned.filter(|pinned| !number.is_empty() && number != pinned) else {
             return Ok(());
@@ -111,7 +111,7 @@ impl Catalog {
         Err(Failure::invalid(format!(
             "plugin_version {} is refused because version {pinned} of {name} is pinned: leave \
              plugin_version out, or send override_pinned_version=true",
-            quoted(asked)
+            quoted(version)
         )))
     }
 }
@@ -121,10 +121,10 @@ impl Catalog {
 /// the newest version. An own version under a pin stays stored, and counts again once the pin is
 /// removed.
 fn decide<'a>(pinned: Option<&'a str>, choice: VersionChoice<'a>) -> &'a str {
-    let VersionChoice { asked, overrides_pin } = choice;
+    let VersionChoice { version, overrides_pin } = choice;
     match pinned {
-        Some(pinned) if asked.is_empty() || !overrides_pin => pinned,
-        _ => asked,
+        Some(pinned) if version.is_empty() || !overrides_pin => pinned,
+        _ => version,
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn versions_are_chosen_in_one_order() {
-        for (asked, overrides_pin, pinned, chosen) in [
+        for (version, overrides_pin, pinned, chosen) in [
             ("2.0.0", true, Some("1.0.0"), "2.0.0"),
             ("2.0.0", false, Some("1.0.0"), "1.0.0"),
             ("", true, Some("1.0.0"), "1.0.0"),
@@ -143,8 +143,8 @@ mod tests {
             ("2.0.0", false, None, "2.0.0"),
             ("", false, None, ""),
         ] {
-            let choice = VersionChoice { asked, overrides_pin };
-            assert_eq!(decide(pinned, choice), chosen, "{asked} {overrides_pin} {pinned:?}");
+            let choice = VersionChoice { version, overrides_pin };
+            assert_eq!(decide(pinned, choice), chosen, "{version} {overrides_pin} {pinned:?}");
         }
     }
 }

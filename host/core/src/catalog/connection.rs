@@ -42,7 +42,7 @@ impl ConnectionVersion {
     /// Returns whether `choice` asks for a version of `plugin`, or for an override, that the
     /// recorded choice did not ask for.
     fn is_new_choice(&self, plugin: &str, choice: VersionChoice<'_>) -> bool {
-        let is_other = choice.asked.trim_start_matches('v') != self.asked.trim_start_matches('v');
+        let is_other = choice.version.trim_start_matches('v') != self.asked.trim_start_matches('v');
         plugin != self.plugin || is_other || (choice.overrides_pin && !self.overrides_pin)
     }
 }
@@ -118,12 +118,12 @@ impl Catalog {
         connection: &MountConnection,
         choice: ConnectionChoice<'_>,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
-        let ConnectionChoice { plugin: name, version: asked, overrides_pin, keeps } = choice;
+        let ConnectionChoice { plugin: name, version, overrides_pin, keeps } = choice;
         let recorded = connection.read(unit).await?;
         let plugin = if keeps {
-            self.serving_database((name, asked), recorded.as_ref())?
+            self.serving_database((name, version), recorded.as_ref())?
         } else {
-            let choice = VersionChoice { asked, overrides_pin };
+            let choice = VersionChoice { version, overrides_pin };
             let own = self.own_name(name);
             if recorded.as_ref().is_none_or(|recorded| recorded.is_new_choice(&own, choice)) {
                 self.check_choice(PluginType::Database, &own, choice)?;
@@ -142,13 +142,13 @@ impl Catalog {
         if recorded.is_none() {
             connection.check_room(unit).await?;
         }
-        let version = ConnectionVersion {
+        let record = ConnectionVersion {
             plugin: identity.name.clone(),
             version: identity.version.clone(),
-            asked: asked.to_owned(),
+            asked: version.to_owned(),
             overrides_pin,
         };
-        connection.put(unit, &version)?;
+        connection.put(unit, &record)?;
         Ok(plugin)
     }
 

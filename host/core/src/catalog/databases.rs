@@ -22,11 +22,11 @@ impl Catalog {
         name: &str,
         choice: VersionChoice<'_>,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
-        let asked = choice.asked;
-        if !asked.is_empty() && Version::parse(asked.trim_start_matches('v')).is_err() {
+        let version = choice.version;
+        if !version.is_empty() && Version::parse(version.trim_start_matches('v')).is_err() {
             return Err(Failure::invalid(format!(
                 "plugin_version {} is not a semantic version, such as 1.2.3",
-                quoted(asked)
+                quoted(version)
             )));
         }
         let own = self.own_name(name);
@@ -101,13 +101,13 @@ impl PluginTable {
     /// Returns the reason why that version of a database plugin could not be loaded. An empty
     /// version stands for any version.
     fn left_out_database(&self, name: &str, version: &str) -> Option<&str> {
-        let is_asked = |(kind, known, number): &(PluginType, String, String)| {
+        let is_match = |(kind, plugin, number): &(PluginType, String, String)| {
             *kind == PluginType::Database
-                && known == name
+                && plugin == name
                 && (version.is_empty() || number == version)
         };
         let mut left_out = self.left_out.iter();
-        left_out.find(|(named, _)| is_asked(named)).map(|(_, (_, why))| why.as_str())
+        left_out.find(|(named, _)| is_match(named)).map(|(_, (_, why))| why.as_str())
     }
 
     /// Returns the message about an unknown database plugin, with all names and aliases.

@@ -32,8 +32,8 @@ pub struct ListedPlugin {
 impl Catalog {
     /// Returns every version of a plugin, the oldest first.
     pub fn versions(&self, kind: PluginType, name: &str) -> Vec<ListedPlugin> {
-        let is_asked = |plugin: &ListedPlugin| plugin.kind == kind && plugin.name == name;
-        self.list().into_iter().filter(is_asked).collect()
+        let is_same_plugin = |plugin: &ListedPlugin| plugin.kind == kind && plugin.name == name;
+        self.list().into_iter().filter(is_same_plugin).collect()
     }
 
     /// Returns all plugins by type, name and version, with the plugins that cannot be used.
@@ -52,13 +52,13 @@ impl Catalog {
                 (&plugin.description().asks, plugin.ceiling()),
             )
         });
-        let known = self.read();
+        let table = self.read();
         let left_out =
-            known.left_out.values().map(|(entry, why)| ListedPlugin::left_out(entry, why));
+            table.left_out.values().map(|(entry, why)| ListedPlugin::left_out(entry, why));
         let mut listed: Vec<ListedPlugin> = engines.chain(plugins).chain(left_out).collect();
         for one in &mut listed {
             let named = (one.kind, one.name.clone(), one.version.clone());
-            if let Some(origin) = known.origins.get(&named) {
+            if let Some(origin) = table.origins.get(&named) {
                 one.origin = origin.clone();
             }
         }

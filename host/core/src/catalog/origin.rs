@@ -31,12 +31,12 @@ impl ComponentOrigin {
         *self == Self::default()
     }
 
-    /// Returns this origin with the signature of `known`, an origin of the same bytes, unless this
-    /// origin has a signature.
-    pub(super) fn with_signature_of(self, known: Option<&Self>) -> Self {
-        match known {
-            Some(known) if self.signature.is_empty() => {
-                Self { signature: known.signature.clone(), ..self }
+    /// Returns this origin with the signature of `stored_origin`, an origin of the same bytes,
+    /// unless this origin has a signature.
+    pub(super) fn with_signature_of(self, stored_origin: Option<&Self>) -> Self {
+        match stored_origin {
+            Some(stored_origin) if self.signature.is_empty() => {
+                Self { signature: stored_origin.signature.clone(), ..self }
             }
             _ => self,
         }

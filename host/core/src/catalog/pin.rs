@@ -78,7 +78,7 @@ pub(super) struct PinTable(pub(super) RwLock<BTreeMap<(PluginType, String), Pin>
 #[derive(Clone, Copy, Default)]
 pub struct VersionChoice<'a> {
     /// Semantic version, with or without a leading `v`; empty leaves the choice to the server.
-    pub asked: &'a str,
-    /// `true` if `asked` counts before the pinned version.
+    pub version: &'a str,
+    /// `true` if `version` counts before the pinned version.
     pub overrides_pin: bool,
 }

@@ -31,7 +31,7 @@ pub struct EnginePlugin {
 /// The path that serves the object of a path of an earlier version of the API.
 pub struct ApiSuccessor {
     /// Version of the API that has the requested path.
-    pub asked: u64,
+    pub requested_version: u64,
     /// Version of the API that the mount serves.
     pub served: u64,
     /// Path below the mount.
@@ -110,7 +110,7 @@ impl EnginePlugin {
                 return None;
             };
             let path = route::fill_pattern(route.successor.as_deref()?, &captures);
-            Some(ApiSuccessor { asked: *version, served, path })
+            Some(ApiSuccessor { requested_version: *version, served, path })
         })
     }
 

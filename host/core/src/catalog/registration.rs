@@ -61,15 +61,15 @@ impl Catalog {
         rules::name(self, kind, name).map_err(Failure::invalid)?;
         let digest = digest(upload.wasm);
         if !upload.sha256.is_empty() && !upload.sha256.eq_ignore_ascii_case(&digest) {
-            let asked = quoted(upload.sha256);
+            let expected_digest = quoted(upload.sha256);
             return Err(Failure::invalid(format!(
-                "the component's sha256 is {digest}, and not {asked}"
+                "the component's sha256 is {digest}, and not {expected_digest}"
             )));
         }
         let stored = PluginRecord::all_of(unit, kind, name).await?;
         let found = self.find_registered(&stored, &upload, &digest)?;
-        let known = found.map(|entry| &entry.origin);
-        let origin = upload.origin.clone().with_signature_of(known);
+        let registered_origin = found.map(|entry| &entry.origin);
+        let origin = upload.origin.clone().with_signature_of(registered_origin);
         let (origin, warning) = loader.signatures.admit(&digest, origin)?;
         let upload = ComponentUpload { origin, ..upload };
         let mut registered = match found {
@@ -121,13 +121,13 @@ impl Catalog {
             )));
         }
         let mut usable = stored.iter().filter(|entry| !self.is_left_out(entry));
-        let asked = version.trim_start_matches('v');
+        let number = version.trim_start_matches('v');
         match usable.find(|entry| entry.digest == digest) {
-            Some(found) if asked.is_empty() || asked == found.version => return Ok(Some(found)),
-            Some(found) => return Err(other_version(asked, &found.version)),
+            Some(found) if number.is_empty() || number == found.version => return Ok(Some(found)),
+            Some(found) => return Err(other_version(number, &found.version)),
             None => {}
         }
-        self.check_version_is_free(stored, kind, asked).map(|()| None)
+        self.check_version_is_free(stored, kind, number).map(|()| None)
     }
 
     /// Refuses other bytes for a registered version: the bytes of a version never change, unless
@@ -254,18 +254,18 @@ fn check_identity(upload: &ComponentUpload<'_>, plugin: &Plugin) -> Result<(), F
             quoted(&identity.name)
         )));
     }
-    let asked = upload.version.trim_start_matches('v');
-    if asked.is_empty() || asked == identity.version {
+    let expected_version = upload.version.trim_start_matches('v');
+    if expected_version.is_empty() || expected_version == identity.version {
         Ok(())
     } else {
-        Err(other_version(asked, &identity.version))
+        Err(other_version(expected_version, &identity.version))
     }
 }
 
-fn other_version(asked: &str, version: &str) -> Failure {
-    let asked = quoted(asked);
+fn other_version(expected_version: &str, version: &str) -> Failure {
+    let expected_version = quoted(expected_version);
     Failure::invalid(format!(
-        "plugin version mismatch: the component's version is {version}, and not {asked}"
+        "plugin version mismatch: the component's version is {version}, and not {expected_version}"
     ))
 }
 

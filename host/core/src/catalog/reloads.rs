@@ -23,8 +23,8 @@ impl ReloadRecord {
     /// Returns the mounts and connections that are served as before, with the reasons, as a text
     /// for operators.
     pub fn failure_text(&self) -> String {
-        let told = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
-        self.failed.iter().map(told).collect::<Vec<_>>().join("; ")
+        let line = |(path, failure): &(String, Failure)| format!("{path}: {}", failure.message);
+        self.failed.iter().map(line).collect::<Vec<_>>().join("; ")
     }
 }
 

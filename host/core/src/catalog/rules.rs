@@ -123,8 +123,8 @@ fn raw(access: &RawAccess) -> Result<(), String> {
         if name.is_empty() || name.len() > NAME || !name.bytes().all(is_word) {
             return Err(format!("{} is not a header's name in lower case", quoted(name)));
         }
-        let is_kept = ["x-vault-", "x-secrets-", "x-bulkhead-token", "cookie", "proxy-"];
-        if is_kept.iter().any(|kept| name.starts_with(kept)) {
+        let reserved_prefixes = ["x-vault-", "x-secrets-", "x-bulkhead-token", "cookie", "proxy-"];
+        if reserved_prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             return Err(format!("the header {name} reaches no component"));
         }
     }
@@ -193,15 +193,15 @@ fn asks(lines: &[String]) -> Result<(), String> {
 /// not fully allow.
 pub(super) fn warnings(asks: &[String], most: Option<&[GrantPattern]>) -> Vec<String> {
     // Lines with a syntax error were refused before.
-    let asked: Vec<GrantPattern> = asks.iter().filter_map(|line| line.parse().ok()).collect();
+    let grants: Vec<GrantPattern> = asks.iter().filter_map(|line| line.parse().ok()).collect();
     let is_above = |ask: &&GrantPattern| most.is_some_and(|most| !ceiling::allows(most, ask));
-    let told = |ask: &GrantPattern| {
+    let warning = |ask: &GrantPattern| {
         format!(
             "the component asks for {ask}, which its ceiling does not allow in full: acts above \
              the ceiling are refused"
         )
     };
-    asked.iter().filter(is_above).map(told).collect()
+    grants.iter().filter(is_above).map(warning).collect()
 }
 
 /// Checks the description of a database plugin.
@@ -329,15 +329,15 @@ mod tests {
 
     #[test]
     fn registration_reports_requested_grants_not_given() {
-        let told = |asked: &str, most: Option<&str>| {
+        let report = |asks: &str, most: Option<&str>| {
             let most: Option<Vec<GrantPattern>> = most
                 .map(|most| most.split_whitespace().map(|line| line.parse().unwrap()).collect());
-            let asked: Vec<String> = asked.split_whitespace().map(str::to_owned).collect();
-            warnings(&asked, most.as_deref())
+            let asks: Vec<String> = asks.split_whitespace().map(str::to_owned).collect();
+            warnings(&asks, most.as_deref())
         };
-        assert_eq!(told("sql", None), [""; 0]);
-        assert_eq!(told("database:x", Some("database")), [""; 0]);
-        let less = told("database limit:memory=128MiB", Some("database:x"));
+        assert_eq!(report("sql", None), [""; 0]);
+        assert_eq!(report("database:x", Some("database")), [""; 0]);
+        let less = report("database limit:memory=128MiB", Some("database:x"));
         assert!(
             less.len() == 2
                 && less[0].contains("asks for database,")

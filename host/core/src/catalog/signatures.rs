@@ -159,8 +159,9 @@ impl SignatureRules {
                 .to_owned()
         })?;
         let text = signed_text(digest);
-        let made = |key: &&TrustedKey| key.key.verify(text.as_bytes(), &bytes).unwrap_or(false);
-        let found = self.trusted_keys.iter().find(made).map(|key| key.line.clone());
+        let is_signer =
+            |key: &&TrustedKey| key.key.verify(text.as_bytes(), &bytes).unwrap_or(false);
+        let found = self.trusted_keys.iter().find(is_signer).map(|key| key.line.clone());
         found.ok_or_else(|| {
             format!(
                 "the signature is by no key that this server trusts, or of another component than \

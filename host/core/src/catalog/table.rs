@@ -212,7 +212,8 @@ impl PluginTable {
         kind: PluginType,
         alias: &str,
     ) -> Option<&PluginVersions<EnginePlugin>> {
-        let mut of_kind = self.mountable.iter().filter(|((known, _), _)| *known == kind);
+        let mut of_kind =
+            self.mountable.iter().filter(|((plugin_kind, _), _)| *plugin_kind == kind);
         let is_called = |versions: &PluginVersions<EnginePlugin>| {
             let newest = versions.newest();
             newest.is_some_and(|plugin| {
@@ -225,7 +226,8 @@ impl PluginTable {
     /// Returns the error 400 for an unknown plugin, with the known names.
     fn not_found(&self, kind: PluginType, name: &str) -> Failure {
         let (title, quoted) = (kind.title(), quoted(name));
-        let other = |(known, one): &&(PluginType, String)| *known != kind && one == name;
+        let other =
+            |(plugin_kind, one): &&(PluginType, String)| *plugin_kind != kind && one == name;
         if let Some((other, _)) = self.mountable.keys().find(other) {
             let (other, home) = match other {
                 PluginType::Auth => (other.title(), "sys/auth"),
@@ -236,7 +238,7 @@ impl PluginTable {
                  {title}; mount the plugin with {home}"
             ));
         }
-        let names = self.mountable.keys().filter(|(known, _)| *known == kind);
+        let names = self.mountable.keys().filter(|(plugin_kind, _)| *plugin_kind == kind);
         let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
         let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let advice = replacement_advice(kind, name);

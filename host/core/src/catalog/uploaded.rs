@@ -131,11 +131,12 @@ pub(super) fn describe(sandbox: &Arc<Sandbox>, entry: &PluginRecord) -> Result<P
         PluginType::Auth => World::AuthMethod,
         PluginType::Secret => World::SecretsEngine,
         PluginType::Database => {
-            let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
-            return Ok(Plugin::Database(Arc::new(DatabasePlugin::known(code, known)?)));
+            let description =
+                serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
+            return Ok(Plugin::Database(Arc::new(DatabasePlugin::known(code, description)?)));
         }
     };
-    let known = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
-    let engine = MountablePlugin::known(sandbox, code, (world, known))?;
+    let description = serde_json::from_value(entry.description.clone()).map_err(unreadable)?;
+    let engine = MountablePlugin::known(sandbox, code, (world, description))?;
     Ok(Plugin::Engine(Arc::new(EnginePlugin::new(engine)?)))
 }

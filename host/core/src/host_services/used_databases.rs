@@ -35,10 +35,12 @@ impl UsedDatabases {
         name: &str,
         version: &str,
     ) -> Result<Arc<DatabasePlugin>, Failure> {
-        let asked = PluginUse::Named(name.to_owned(), version.to_owned());
-        match self.find(&asked) {
+        let plugin_use = PluginUse::Named(name.to_owned(), version.to_owned());
+        match self.find(&plugin_use) {
             Some(found) => Ok(found),
-            None => Ok(self.record_use(asked, catalog.serving_database((name, version), None)?)),
+            None => {
+                Ok(self.record_use(plugin_use, catalog.serving_database((name, version), None)?))
+            }
         }
     }
 
@@ -47,7 +49,7 @@ impl UsedDatabases {
         &self,
         core: &Core,
         connection: MountConnection,
-        asked: (&str, &str),
+        name_and_version: (&str, &str),
     ) -> Result<Arc<DatabasePlugin>, Failure> {
         let used = PluginUse::Connection(connection.name.clone());
         if let Some(found) = self.find(&used) {
@@ -55,7 +57,8 @@ impl UsedDatabases {
         }
         // A separate unit of work: a reload during the call is not a conflict of the call.
         let recorded = connection.read(&mut core.store.begin()).await?;
-        Ok(self.record_use(used, core.catalog.serving_database(asked, recorded.as_ref())?))
+        Ok(self
+            .record_use(used, core.catalog.serving_database(name_and_version, recorded.as_ref())?))
     }
 
     /// Lets the call use the chosen plugin for the connection from now on.

@@ -67,9 +67,9 @@ impl KeyHolders {
                 running.nonce
             )));
         }
-        let made = if chosen.is_some() { None } else { Some(random::base62(OTP_LENGTH)?) };
-        let shown = made.as_ref().map(Secret::new);
-        let otp = chosen.or(made.map(Secret::new)).unwrap_or_else(|| Secret::new(""));
+        let new_otp = if chosen.is_some() { None } else { Some(random::base62(OTP_LENGTH)?) };
+        let shown = new_otp.as_ref().map(Secret::new);
+        let otp = chosen.or(new_otp.map(Secret::new)).unwrap_or_else(|| Secret::new(""));
         let quorum = Quorum::new(self.config().await?)?;
         let generation = RootGeneration { nonce: random::uuid()?, otp, quorum };
         let status = self.status_of(Some(&generation)).await?;
@@ -100,29 +100,29 @@ impl KeyHolders {
     /// this client are not the unseal key.
     pub async fn give_to_generation(
         &self,
-        given: GivenShare<'_>,
+        share: GivenShare<'_>,
     ) -> Result<GenerationStatus, Failure> {
-        let _its_turn = self.clients.acquire(given.client()).await;
-        let step = self.advance_generation(given).await;
-        self.log_refusal(given.remote, step)
+        let _its_turn = self.clients.acquire(share.client()).await;
+        let step = self.advance_generation(share).await;
+        self.log_refusal(share.remote, step)
     }
 
-    async fn advance_generation(&self, given: GivenShare<'_>) -> Result<GenerationStatus, Failure> {
+    async fn advance_generation(&self, share: GivenShare<'_>) -> Result<GenerationStatus, Failure> {
         let mut procedures = self.procedures.lock().await;
         let Some(running) = &mut procedures.generation else {
             return Err(Failure::invalid(format!(
                 "no root generation is in progress; begin one at {STATUS}"
             )));
         };
-        check_nonce(given.nonce, &running.nonce, STATUS)?;
-        if !self.try_share(&mut running.quorum, given).await? {
+        check_nonce(share.nonce, &running.nonce, STATUS)?;
+        if !self.try_share(&mut running.quorum, share).await? {
             return self.status_of(procedures.generation.as_ref()).await;
         }
         let token = self.create_root_token().await?;
         let encoded_token = Some(encode(&token, &running.otp));
         let status = self.status_of(Some(running)).await?;
         procedures.generation = None;
-        self.log_act(given.remote, "root-token-generated");
+        self.log_act(share.remote, "root-token-generated");
         Ok(GenerationStatus { progress: status.required, encoded_token, ..status })
     }
 

@@ -158,27 +158,27 @@ impl KeyHolders {
     /// # Errors
     /// 400 for a wrong nonce, for a text that is not a share of this seal, and if enough shares of
     /// this client are not the unseal key; 503 if the new key could not be stored.
-    pub async fn give_to_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
-        let _its_turn = self.clients.acquire(given.client()).await;
-        let step = self.advance_rekey(given).await;
-        self.log_refusal(given.remote, step)
+    pub async fn give_to_rekey(&self, share: GivenShare<'_>) -> Result<RekeyStep, Failure> {
+        let _its_turn = self.clients.acquire(share.client()).await;
+        let step = self.advance_rekey(share).await;
+        self.log_refusal(share.remote, step)
     }
 
-    async fn advance_rekey(&self, given: GivenShare<'_>) -> Result<RekeyStep, Failure> {
+    async fn advance_rekey(&self, share: GivenShare<'_>) -> Result<RekeyStep, Failure> {
         let mut procedures = self.procedures.lock().await;
         let Some(running) = &mut procedures.rekey else {
             return Err(Failure::invalid(format!(
                 "no rekey is in progress; begin one at {STATUS}"
             )));
         };
-        check_nonce(given.nonce, &running.nonce, STATUS)?;
+        check_nonce(share.nonce, &running.nonce, STATUS)?;
         if running.pending.is_some() {
             return Err(Failure::invalid(format!(
                 "the new shares were made and wait for their verification: give the new shares at \
                  {VERIFICATION}, or cancel the rekey"
             )));
         }
-        if !self.try_share(&mut running.quorum, given).await? {
+        if !self.try_share(&mut running.quorum, share).await? {
             return self.status_of_rekey(procedures.rekey.as_ref()).await.map(RekeyStep::More);
         }
         let (key, config, nonce) = (SealKey::generate()?, running.config, running.nonce.clone());
@@ -187,12 +187,12 @@ impl KeyHolders {
             let verification = random::uuid()?;
             let quorum = Quorum::new(config)?;
             running.pending = Some(PendingKey { nonce: verification.clone(), key, quorum });
-            self.log_act(given.remote, "rekey-awaits-verification");
+            self.log_act(share.remote, "rekey-awaits-verification");
             let verification_nonce = Some(verification);
             let shares = NewShares { nonce, shares, verification_nonce, warning: None };
             return Ok(RekeyStep::Shares(shares));
         }
-        let warning = self.install(&mut procedures, config, &key, given.remote).await?;
+        let warning = self.install(&mut procedures, config, &key, share.remote).await?;
         Ok(RekeyStep::Shares(NewShares { nonce, shares, verification_nonce: None, warning }))
     }
 
@@ -226,27 +226,27 @@ impl KeyHolders {
     /// are not the new key; 503 if the new key could not be stored.
     pub async fn give_to_verification(
         &self,
-        given: GivenShare<'_>,
+        share: GivenShare<'_>,
     ) -> Result<VerificationStep, Failure> {
-        let _its_turn = self.clients.acquire(given.client()).await;
-        let step = self.advance_verification(given).await;
-        self.log_refusal(given.remote, step)
+        let _its_turn = self.clients.acquire(share.client()).await;
+        let step = self.advance_verification(share).await;
+        self.log_refusal(share.remote, step)
     }
 
     async fn advance_verification(
         &self,
-        given: GivenShare<'_>,
+        share: GivenShare<'_>,
     ) -> Result<VerificationStep, Failure> {
         let mut procedures = self.procedures.lock().await;
         let (config, pending) = pending_of(&mut procedures)?;
-        check_nonce(given.nonce, &pending.nonce, VERIFICATION)?;
-        let keys = given.add_to(&mut pending.quorum)?;
+        check_nonce(share.nonce, &pending.nonce, VERIFICATION)?;
+        let keys = share.add_to(&mut pending.quorum)?;
         let Some(key) = keys.into_iter().find(|key| key.is_same(&pending.key)) else {
-            pending.quorum.end_if_complete(given.client())?;
+            pending.quorum.end_if_complete(share.client())?;
             return Ok(VerificationStep::More(status_of_verification(config, pending)));
         };
         let nonce = pending.nonce.clone();
-        match self.install(&mut procedures, config, &key, given.remote).await? {
+        match self.install(&mut procedures, config, &key, share.remote).await? {
             None => Ok(VerificationStep::Complete { nonce }),
             Some(warning) => Err(Failure::internal(warning)),
         }

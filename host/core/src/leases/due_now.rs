@@ -31,12 +31,12 @@ impl Leases {
         // The plugin contract has a single reason for the end of a reservation.
         let is_reserved = page.first().is_some_and(|address| address.space == Space::Reservation);
         let reason = Some(if is_reserved { EndReason::Undo } else { EndReason::Requested });
-        let asked = |lease: LeaseRecord| {
+        let change = |lease: LeaseRecord| {
             self.claims.ask_again(&lease.full_lane());
             let forced = lease.forced || on_failure == OnFailure::Goes;
             LeaseRecord { reason, forced, ..lease }
         };
-        self.make_due(page, on_failure, asked).await
+        self.make_due(page, on_failure, change).await
     }
 
     /// Changes leases or reservations of one kind with `change` and makes them due now, in one
@@ -60,7 +60,7 @@ impl Leases {
                     let (first, second) = part.split_at(part.len() / 2);
                     parts.extend([second, first]);
                 }
-                made => made?,
+                result => result?,
             }
         }
         Ok(())

@@ -88,10 +88,10 @@ pub fn reserve(
     page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
     unit: &mut Unit,
-    asked: bulkhead_sandbox::ReservationRequest,
+    request: bulkhead_sandbox::ReservationRequest,
     plugins: BTreeSet<String>,
 ) -> Result<LeaseReservation, Failure> {
-    let blank = blank_record(page, asked.tag, asked.lane, asked.internal)?;
+    let blank = blank_record(page, request.tag, request.lane, request.internal)?;
     let record = LeaseRecord { plugins, ..blank };
     let address = page.address(Space::Reservation, &record.id);
     let due = page.deadline.saturating_add(CALL_GRACE);

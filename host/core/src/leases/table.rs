@@ -33,7 +33,13 @@ impl Leases {
     }
 
     /// Logs an event of a lease for the operator.
-    pub(crate) fn tell(&self, level: &str, event: &str, lease: &LeaseRecord, why: &impl LogCause) {
+    pub(crate) fn log_lease(
+        &self,
+        level: &str,
+        event: &str,
+        lease: &LeaseRecord,
+        why: &impl LogCause,
+    ) {
         // The id without its last part, because the last part is as good as the lease.
         let path = lease.id.rsplit_once('/').map_or("", |(path, _)| path);
         let pairs = [

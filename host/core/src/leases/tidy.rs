@@ -104,7 +104,7 @@ impl Leases {
         };
         if self.mount_is_gone(stored, &lease) {
             done.mount_gone += 1;
-            self.tell("warn", "lease-forgotten", &lease, &"its mount is gone");
+            self.log_lease("warn", "lease-forgotten", &lease, &"its mount is gone");
             unit.delete(address.clone());
         } else if address.space == Space::Lease && self.token_is_gone(unit, &lease).await? {
             done.token_gone += 1;

@@ -50,8 +50,8 @@ pub async fn apply_mount_change(core: &Arc<Core>, change: MountChange) -> Result
 
 /// Swaps the mount to the version that the operator asked for.
 async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(), Failure> {
-    let (owner, known, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
-    let uuid = known.clone();
+    let (owner, mount_uuid, swap) = (Arc::clone(core), uuid.to_owned(), swap.clone());
+    let uuid = mount_uuid.clone();
     // In a separate task, so that the swap completes even if the client disconnects.
     let work = async move {
         swap::end_other_migration(&owner, &uuid, &swap.version).await?;
@@ -63,18 +63,18 @@ async fn swap_to(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(),
     let swapped = in_background(core, work)?.await;
     swapped
         .unwrap_or_else(|_| Err(Failure::internal("the swap ended early")))
-        .map_err(|failure| with_state_of_mount(core, &known, failure))
+        .map_err(|failure| with_state_of_mount(core, &mount_uuid, failure))
 }
 
 /// Brings the records of the mount to the version of the API that the operator asked for.
 async fn upgrade_to(core: &Arc<Core>, uuid: String, api_version: u64) -> Result<(), Failure> {
-    let (owner, known) = (Arc::clone(core), uuid.clone());
+    let (owner, mount_uuid) = (Arc::clone(core), uuid.clone());
     // In a separate task, so that the change completes even if the client disconnects.
     let work = async move { upgrade_api::upgrade_api(&owner, &uuid, api_version).await };
     let changed = in_background(core, work)?.await;
     changed
         .unwrap_or_else(|_| Err(Failure::internal("the change of the API's version ended early")))
-        .map_err(|failure| with_state_of_mount(core, &known, failure))
+        .map_err(|failure| with_state_of_mount(core, &mount_uuid, failure))
 }
 
 /// Adds to a failure how the mount is served now.

@@ -25,24 +25,27 @@ use std::sync::Arc;
 pub async fn end_lease(
     core: &Arc<Core>,
     claim: &Claim,
-    asked: Option<EndReason>,
+    requested_reason: Option<EndReason>,
 ) -> Result<(), Failure> {
     let Some(record) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
     let lease = LeaseRecord::parse(&record)?;
-    let reason = asked.or(lease.reason).unwrap_or(match claim.address().space {
+    let reason = requested_reason.or(lease.reason).unwrap_or(match claim.address().space {
         Space::Reservation => EndReason::Undo,
         _ => EndReason::Expired,
     });
     // If a caller waits, the call must not take slots that are reserved for due work.
-    let priority =
-        if asked.is_some() { CallPriority::Foreground } else { CallPriority::Background };
+    let priority = if requested_reason.is_some() {
+        CallPriority::Foreground
+    } else {
+        CallPriority::Background
+    };
     let done = revoke(core, claim, &lease, LeaseEnding { reason, priority }).await;
     if !lease.forced {
         lane_answers::note_result(core, &lease.full_lane(), done.as_ref().copied());
     }
     match done {
         Ok(()) => {
-            core.leases.tell("info", "lease-ended", &lease, &reason.word());
+            core.leases.log_lease("info", "lease-ended", &lease, &reason.word());
             Ok(())
         }
         Err(failure) => {
@@ -147,7 +150,7 @@ async fn postpone(
         }
         if finish.try_commit().await? {
             let (level, event) = next.log_event();
-            core.leases.tell(level, event, &lease, failure);
+            core.leases.log_lease(level, event, &lease, failure);
             return Ok(());
         }
     }

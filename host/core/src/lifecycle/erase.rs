@@ -51,14 +51,14 @@ pub(super) async fn erase(
         return Ok(());
     };
     let (path, why) = (&erasing.record.path, &failure.message);
-    let told = format!(
+    let message = format!(
         "{path} is gone, and the mount's data is still being deleted: {why}; the deletion goes on \
          in the background"
     );
     let core = Arc::clone(&erasing.core);
     // If the service is being sealed, the erasure goes on at the next unsealing.
     drop(in_background(&core, erasing.until_done(failure.clone())));
-    Err(Failure { message: told, ..failure })
+    Err(Failure { message, ..failure })
 }
 
 impl MountErasure {

@@ -239,9 +239,9 @@ pub(super) fn needs_migration(mount: &Mount) -> bool {
 /// the mount may not be.
 pub(super) async fn read_stored(
     unit: &mut Unit,
-    known: &MountRecord,
+    mount: &MountRecord,
     may_be: fn(&MountPhase) -> bool,
 ) -> Result<Option<MountRecord>, Failure> {
-    let found = MountRecord::read(unit, &known.path).await?;
-    Ok(found.filter(|record| record.uuid == known.uuid && may_be(&record.phase)))
+    let found = MountRecord::read(unit, &mount.path).await?;
+    Ok(found.filter(|record| record.uuid == mount.uuid && may_be(&record.phase)))
 }

@@ -84,8 +84,8 @@ impl LeaseRenewal<'_> {
         let done = engine.renew(scope, unit, &context, &lease, increment).await;
         work.note_end(admitted, done.ended);
         let granted = done.result?;
-        let asked = AgreedRenewal { increment, now, seen: context.mount, granted };
-        store(self.core, self.claim, done.unit, &asked).await
+        let renewal = AgreedRenewal { increment, now, seen: context.mount, granted };
+        store(self.core, self.claim, done.unit, &renewal).await
     }
 }
 
@@ -118,11 +118,11 @@ async fn store(
     core: &Core,
     claim: &Claim,
     unit: Unit,
-    asked: &AgreedRenewal,
+    renewal: &AgreedRenewal,
 ) -> Result<RenewedLease, Failure> {
     let mut finish = unit.finish();
     loop {
-        let renewed = prolong(core, claim, finish.restart_host_part(), asked).await?;
+        let renewed = prolong(core, claim, finish.restart_host_part(), renewal).await?;
         if finish.try_commit().await? {
             return Ok(renewed);
         }
@@ -135,21 +135,21 @@ async fn prolong(
     core: &Core,
     claim: &Claim,
     unit: &mut Unit,
-    asked: &AgreedRenewal,
+    renewal: &AgreedRenewal,
 ) -> Result<RenewedLease, Failure> {
-    let (now, seen) = (asked.now, &asked.seen);
+    let (now, seen) = (renewal.now, &renewal.seen);
     let (lease, _) = renewable(core, claim, unit, now).await?;
     let bounds = TtlBounds {
-        role_ttl: asked.granted.ttl,
-        role_max: asked.granted.max_ttl,
+        role_ttl: renewal.granted.ttl,
+        role_max: renewal.granted.max_ttl,
         mount_default: seen.default_ttl,
         mount_max: seen.max_ttl,
         ..TtlBounds::default()
     };
-    let grant_at = |now| ttl::grant(&bounds, asked.increment, lease.issued / 1000, now);
+    let grant_at = |now| ttl::grant(&bounds, renewal.increment, lease.issued / 1000, now);
     let granted = grant_at(now / 1000)?
         .at_most(seen.longest_lease, "the remaining lifetime of the lease's token");
-    let granted = match asked.granted.ttl {
+    let granted = match renewal.granted.ttl {
         0 => granted,
         ttl => as_engine(grant_at, granted, ttl, (now / 1000, core.store.now().div_ceil(1000))),
     };

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub async fn renew_login(
     core: &Arc<Core>,
     token: &Caller,
-    kept: &KeptLogin,
+    stored_login: &KeptLogin,
     increment: u64,
 ) -> Result<(TokenRecord, Option<String>), Failure> {
     may_be_renewed(token)?;
@@ -44,7 +44,7 @@ pub async fn renew_login(
     let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let renewed = loop {
         let unit = attempts.begin(mount.begin(&core.store));
-        let renewed = renewal.attempt(&work, unit, (token, kept), increment).await;
+        let renewed = renewal.attempt(&work, unit, (token, stored_login), increment).await;
         if !attempts.continue_after(&renewed).await {
             break renewed;
         }
@@ -78,28 +78,28 @@ impl LoginRenewal<'_> {
         &self,
         work: &BackgroundServices,
         unit: Unit,
-        (token, kept): (&Caller, &KeptLogin),
+        (token, stored_login): (&Caller, &KeptLogin),
         increment: u64,
     ) -> Result<(TokenRecord, Option<String>), Failure> {
         let admitted = work.enter(CallPriority::Foreground).await?;
         let (scope, context) = (work.scope(&self.opened), work.context(None));
-        let held = held_login(&token.record, kept);
+        let login = held_login(&token.record, stored_login);
         let engine = &self.opened.plugin.engine;
         let CallOutcome { unit, result, ended } =
-            engine.renew_login(scope, unit, &context, &held, increment).await;
+            engine.renew_login(scope, unit, &context, &login, increment).await;
         work.note_end(admitted, ended);
-        let proven = check(self.mount, kept, result?)?;
+        let proven = check(self.mount, stored_login, result?)?;
         store(self.core, self.mount, token, unit, (&proven, increment)).await
     }
 }
 
 /// Returns the login in the types of the contract.
-fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
+fn held_login(record: &TokenRecord, stored_login: &KeptLogin) -> contract::HeldLogin {
     contract::HeldLogin {
-        alias: kept.alias.clone(),
-        policies: kept.policies.clone(),
+        alias: stored_login.alias.clone(),
+        policies: stored_login.policies.clone(),
         metadata: record.meta.clone().into_iter().collect(),
-        internal: kept.internal.clone(),
+        internal: stored_login.internal.clone(),
         issued: record.issued.saturating_mul(1000),
         expires: record.expires.unwrap_or_default().saturating_mul(1000),
         ext: Vec::new(),
@@ -107,15 +107,19 @@ fn held_login(record: &TokenRecord, kept: &KeptLogin) -> contract::HeldLogin {
 }
 
 /// Returns the login in its current form, if alias and policies are unchanged.
-fn check(mount: &Mount, kept: &KeptLogin, login: contract::Login) -> Result<ProvenLogin, Failure> {
+fn check(
+    mount: &Mount,
+    stored_login: &KeptLogin,
+    login: contract::Login,
+) -> Result<ProvenLogin, Failure> {
     let proven = ProvenLogin::of(mount, login)?;
-    if proven.kept.alias != kept.alias {
+    if proven.kept.alias != stored_login.alias {
         let title = mount.plugin.engine.identity().title();
         return Err(Failure::internal(format!(
             "{title} renewed a login for another alias; nothing was stored"
         )));
     }
-    if proven.kept.policies != kept.policies {
+    if proven.kept.policies != stored_login.policies {
         return Err(Failure::invalid(
             "the policies of this login have changed since, and a token keeps its first policies: \
              log in again",

@@ -78,10 +78,10 @@ pub(super) async fn revive(
     uuid: &str,
     swap: &VersionSwap,
 ) -> Result<(), Failure> {
-    let known = || core.mounts.unavailable_by_uuid(uuid).ok_or_else(swap::gone_failure);
-    let claim = swap::claim(core, &known()?.record)?;
-    let known = known()?.record;
-    let record = MountRecord { version: swap.version.clone(), ..known };
+    let find_mount = || core.mounts.unavailable_by_uuid(uuid).ok_or_else(swap::gone_failure);
+    let claim = swap::claim(core, &find_mount()?.record)?;
+    let current_record = find_mount()?.record;
+    let record = MountRecord { version: swap.version.clone(), ..current_record };
     let after = Mounts::prepare(record, &core.catalog)?;
     swap::check_schema(&after.record, &after.plugin)?;
     let put = PutVersion { swap, way_back: None, may_be: |_| true, may_checkpoint: false };

@@ -69,9 +69,9 @@ async fn exchange_version(
     uuid: &str,
     swap: &VersionSwap,
 ) -> Result<SwapOutcome, Failure> {
-    let known = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
-    let claim = claim(core, &known()?.record)?;
-    let before = known()?;
+    let find_mount = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
+    let claim = claim(core, &find_mount()?.record)?;
+    let before = find_mount()?;
     let record = &before.record;
     let is_same = record.version == swap.version;
     if is_same && record.settings.selection == swap.selection {
@@ -121,8 +121,8 @@ pub(super) async fn end_other_migration(
     uuid: &str,
     version: &str,
 ) -> Result<(), Failure> {
-    let Some(known) = core.mounts.record_of(uuid) else { return Ok(()) };
-    let stored = MountRecord::read(&mut core.store.begin(), &known.path).await?;
+    let Some(current_record) = core.mounts.record_of(uuid) else { return Ok(()) };
+    let stored = MountRecord::read(&mut core.store.begin(), &current_record.path).await?;
     let is_other = |stored: &MountRecord| {
         stored.uuid == uuid && stored.migration.is_some() && stored.version != version
     };

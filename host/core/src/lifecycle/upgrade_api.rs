@@ -21,9 +21,9 @@ use tokio::time::Instant;
 /// under way or for requests in flight that do not end. The mount is served as before, unless a
 /// step that is not the last was stored: the mount is then unavailable until the change goes on.
 pub(super) async fn upgrade_api(core: &Arc<Core>, uuid: &str, version: u64) -> Result<(), Failure> {
-    let known = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
-    let claim = claim(core, &known()?.record)?;
-    let before = known()?;
+    let find_mount = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
+    let claim = claim(core, &find_mount()?.record)?;
+    let before = find_mount()?;
     let after = Mounts::with_api_version(&before, version, &core.catalog)?;
     core.load_plugin(&after).await?;
     let began = Instant::now();

@@ -160,17 +160,17 @@ mod tests {
 
     #[test]
     fn login_policies_are_canonical_without_root_or_wrapping() {
-        let given = |names: &[&str]| {
+        let read_policies = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             canonical_policies(&names)
         };
-        let both = given(&["Writers", "readers", "writers "]).unwrap();
+        let both = read_policies(&["Writers", "readers", "writers "]).unwrap();
         assert_eq!(both.into_iter().collect::<Vec<_>>(), ["readers", "writers"]);
         for refused in ["root", " ROOT", "Response-Wrapping"] {
-            assert!(given(&["readers", refused]).is_err(), "{refused}");
+            assert!(read_policies(&["readers", refused]).is_err(), "{refused}");
         }
         assert!(
-            given(&["root"])
+            read_policies(&["root"])
                 .unwrap_err()
                 .message
                 .contains("auth methods cannot create root tokens")

@@ -20,12 +20,12 @@ pub struct LoginOrigin<'a> {
     pub remote: IpAddr,
 }
 
-/// The token of a login, and the standing of its entity.
+/// The token of a login, and its entity with the groups.
 pub struct LoginToken {
     /// New token; valid only if the unit of work is committed.
-    pub made: CreatedToken,
+    pub token: CreatedToken,
     /// Entity of the login with its groups, for the answer to the client.
-    pub standing: EntityContext,
+    pub entity: EntityContext,
 }
 
 /// Signs the caller in: finds or creates the entity, and creates the token in the unit within the
@@ -47,7 +47,7 @@ pub async fn sign_in(
     }
     let signed_in = enter_identity(unit, core.store.now(), mount, proven).await?;
     let identity::SignedInEntity { entity_id, proof } = &signed_in;
-    let standing = identity::read_entity_context(unit, entity_id, Some(proof)).await?;
+    let entity = identity::read_entity_context(unit, entity_id, Some(proof)).await?;
     let new = NewLogin {
         kind: kind_of_token(mount, proven),
         policies: proven.policies.clone(),
@@ -62,8 +62,8 @@ pub async fn sign_in(
         renewable: proven.renewable,
         kept: proven.kept.clone(),
     };
-    let made = core.tokens.create_login(unit, new, mount.lifetimes(core.lifetimes))?;
-    Ok(LoginToken { made, standing })
+    let token = core.tokens.create_login(unit, new, mount.lifetimes(core.lifetimes))?;
+    Ok(LoginToken { token, entity })
 }
 
 /// Checks that a renewed login proves the entity of its token, and returns the new proof.
@@ -77,9 +77,9 @@ pub async fn sign_in_again(
     proven: &ProvenLogin,
     entity_id: &str,
 ) -> Result<LoginProof, Failure> {
-    let known = identity::entity_in_force(unit, entity_id).await?;
+    let entity = identity::entity_in_force(unit, entity_id).await?;
     let signed_in = enter_identity(unit, core.store.now(), mount, proven).await?;
-    if signed_in.entity_id == known.id {
+    if signed_in.entity_id == entity.id {
         return Ok(signed_in.proof);
     }
     Err(Failure::invalid("this login now proves another entity than the token's: log in again"))
@@ -112,9 +112,9 @@ fn choose_kind(of_mount: mounts::LoginTokenType, of_login: Option<TokenType>) ->
 }
 
 /// Returns the mount's path with dashes for slashes, followed by the login's display name, if any.
-fn display_name(mount: &Mount, given: &str) -> String {
+fn display_name(mount: &Mount, name_of_login: &str) -> String {
     let mount = mount.record.path.listed().trim_end_matches('/').replace('/', "-");
-    if given.is_empty() { mount } else { format!("{mount}-{given}") }
+    if name_of_login.is_empty() { mount } else { format!("{mount}-{name_of_login}") }
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn token_type_of_mount_is_final_or_default() {
         let (service, batch) = (TokenType::Service, TokenType::Batch);
-        for (of_mount, of_login, made) in [
+        for (of_mount, of_login, kind) in [
             (mounts::LoginTokenType::Service, Some(batch), service),
             (mounts::LoginTokenType::Batch, Some(service), batch),
             (mounts::LoginTokenType::DefaultService, None, service),
@@ -132,7 +132,7 @@ mod tests {
             (mounts::LoginTokenType::DefaultBatch, None, batch),
             (mounts::LoginTokenType::DefaultBatch, Some(service), service),
         ] {
-            assert_eq!(choose_kind(of_mount, of_login), made, "{of_mount:?} {of_login:?}");
+            assert_eq!(choose_kind(of_mount, of_login), kind, "{of_mount:?} {of_login:?}");
         }
     }
 }

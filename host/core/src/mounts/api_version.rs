@@ -31,14 +31,14 @@ pub(crate) fn check(
     plugin: &ComponentDescription,
 ) -> Result<(), Failure> {
     let versions = plugin.api_versions();
-    let given = options.get(OPTION).map(String::as_str).unwrap_or_default();
+    let option = options.get(OPTION).map(String::as_str).unwrap_or_default();
     if versions.is_empty() || chosen_version(options, plugin).is_some() {
         return Ok(());
     }
-    let known: Vec<String> = versions.iter().map(u64::to_string).collect();
-    let (given, known) = (quoted(given), known.join(" or "));
+    let served_versions: Vec<String> = versions.iter().map(u64::to_string).collect();
+    let (option, served_versions) = (quoted(option), served_versions.join(" or "));
     Err(Failure::invalid(format!(
-        "options.{OPTION} {given} is not a version of the API of {}; give {known}",
+        "options.{OPTION} {option} is not a version of the API of {}; give {served_versions}",
         plugin.name
     )))
 }
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn unknown_api_version_error_lists_known_versions() {
         let two = plugin(&[1, 2]);
-        for known in ["1", "2"] {
-            assert_eq!(check(&options(known), &two), Ok(()), "{known}");
+        for version in ["1", "2"] {
+            assert_eq!(check(&options(version), &two), Ok(()), "{version}");
         }
         for unknown in ["3", "v2", "-1", " 2"] {
             let why = check(&options(unknown), &two).unwrap_err().message;

@@ -43,8 +43,8 @@ impl DueWrites {
         let mut written = sync::lock(&self.0);
         written.bytes = written.uncovered_bytes(now).saturating_add(bytes as u64);
         written.at = Some(now);
-        let was_told = |told| now.saturating_duration_since(told) < LOG_INTERVAL;
-        if written.bytes <= BURST_BYTES || written.last_logged.is_some_and(was_told) {
+        let is_recent = |last_logged| now.saturating_duration_since(last_logged) < LOG_INTERVAL;
+        if written.bytes <= BURST_BYTES || written.last_logged.is_some_and(is_recent) {
             return false;
         }
         written.last_logged = Some(now);

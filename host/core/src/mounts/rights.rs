@@ -13,11 +13,11 @@ pub(crate) fn call_rights(
     record: &MountRecord,
     plugin: &EnginePlugin,
 ) -> (Arc<Grants>, MountLimits) {
-    let asked = parse_asks(&plugin.engine);
+    let asks = parse_asks(&plugin.engine);
     let rights = GrantLayers {
         mount: record.path.as_str(),
         maker: plugin.engine.identity().maker,
-        asked: &asked,
+        asked: &asks,
         ceiling: plugin.engine.ceiling(),
         granted: record.settings.grants.as_deref(),
     };

@@ -181,8 +181,8 @@ mod tests {
             (0, 900, (100, 900)),
             (300, 900, (300, 900)),
         ] {
-            let held = settings(default, max).lifetimes(SYSTEM);
-            assert_eq!((held.default, held.max), expected, "{default} {max}");
+            let lifetimes = settings(default, max).lifetimes(SYSTEM);
+            assert_eq!((lifetimes.default, lifetimes.max), expected, "{default} {max}");
         }
     }
 

@@ -21,7 +21,7 @@ pub struct VersionSelection {
 impl VersionSelection {
     /// Returns the choice as the catalog takes it.
     pub fn choice(&self) -> VersionChoice<'_> {
-        VersionChoice { asked: &self.plugin_version, overrides_pin: self.override_pinned_version }
+        VersionChoice { version: &self.plugin_version, overrides_pin: self.override_pinned_version }
     }
 }
 

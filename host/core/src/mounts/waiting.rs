@@ -16,9 +16,9 @@ impl Mounts {
         table.unavailable.insert(key(&record.path).to_owned(), UnavailableMount { record, why });
     }
 
-    /// Marks the mount of `known` as unavailable, with its newest record.
-    pub(crate) fn set_unavailable_now(&self, known: &MountRecord, why: String) {
-        let newest = self.record_of(&known.uuid).unwrap_or_else(|| known.clone());
+    /// Marks the mount of `record` as unavailable, with its newest record.
+    pub(crate) fn set_unavailable_now(&self, record: &MountRecord, why: String) {
+        let newest = self.record_of(&record.uuid).unwrap_or_else(|| record.clone());
         self.set_unavailable(newest, why);
     }
 

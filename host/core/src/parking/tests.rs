@@ -15,8 +15,8 @@ fn client(last: u8) -> Client {
 #[tokio::test]
 async fn equal_requests_share_group_until_answer() {
     let parking = ParkedRequests::default();
-    let (mut one, made) = parking.join("a", "m");
-    let group = made.unwrap();
+    let (mut one, group) = parking.join("a", "m");
+    let group = group.unwrap();
     let (mut other, joined) = parking.join("a", "m");
     assert!(joined.is_none());
     parking.answer(&group, answer("x"));
@@ -27,11 +27,11 @@ async fn equal_requests_share_group_until_answer() {
 #[tokio::test]
 async fn group_ends_on_last_departure_or_release() {
     let parking = ParkedRequests::default();
-    let (seat, made) = parking.join("a", "m");
+    let (seat, group) = parking.join("a", "m");
     drop(seat);
-    assert_eq!(parking.wait_until_idle(&made.unwrap()).await, WaitOutcome::Empty);
-    let (mut seat, made) = parking.join("a", "m");
-    let group = made.unwrap();
+    assert_eq!(parking.wait_until_idle(&group.unwrap()).await, WaitOutcome::Empty);
+    let (mut seat, group) = parking.join("a", "m");
+    let group = group.unwrap();
     parking.release("other", &Failure::denied("x"));
     parking.release("m", &Failure::denied("gone"));
     assert_eq!(parking.wait_until_idle(&group).await, WaitOutcome::Released);
@@ -78,8 +78,8 @@ fn strangers_leave_most_places_to_known_callers() {
     assert_eq!(of_one.0.len(), MAX_PARKED_UNNAMED_PER_CLIENT);
     let refused = of_one.1.unwrap().message;
     assert!(refused.contains("without an accepted token"), "{refused}");
-    let known = parking.take_place(claim(1, true, 100));
-    assert!(known.is_ok(), "a known caller at the address of strangers has a place");
+    let place = parking.take_place(claim(1, true, 100));
+    assert!(place.is_ok(), "a known caller at the address of strangers has a place");
     let crowd = (2..=255).flat_map(|last| (0..50).map(move |_| claim(last, false, 100)));
     let of_many = take_all(&parking, crowd);
     assert_eq!(of_many.0.len() + of_one.0.len(), MAX_PARKED_UNNAMED);
@@ -91,17 +91,17 @@ fn strangers_leave_most_places_to_known_callers() {
 fn bytes_of_parked_requests_are_bounded() {
     let parking = ParkedRequests::default();
     let size = 32 << 10;
-    let (of_stranger, _) = take_all(&parking, std::iter::repeat(claim(1, false, size)));
-    assert_eq!(of_stranger.len(), MAX_PARKED_UNNAMED_BYTES_PER_CLIENT / size);
+    let (of_unnamed_client, _) = take_all(&parking, std::iter::repeat(claim(1, false, size)));
+    assert_eq!(of_unnamed_client.len(), MAX_PARKED_UNNAMED_BYTES_PER_CLIENT / size);
     let crowd = (2..=255).flat_map(|last| (0..4).map(move |_| claim(last, false, size)));
-    let (of_strangers, _) = take_all(&parking, crowd);
-    let held = (of_stranger.len() + of_strangers.len()) * size;
-    assert_eq!(held, MAX_PARKED_UNNAMED_BYTES);
+    let (of_unnamed_crowd, _) = take_all(&parking, crowd);
+    let parked_bytes = (of_unnamed_client.len() + of_unnamed_crowd.len()) * size;
+    assert_eq!(parked_bytes, MAX_PARKED_UNNAMED_BYTES);
     let (of_known, _) = take_all(&parking, std::iter::repeat(claim(1, true, size)));
-    assert_eq!(of_stranger.len() + of_known.len(), MAX_PARKED_BYTES_PER_CLIENT / size);
+    assert_eq!(of_unnamed_client.len() + of_known.len(), MAX_PARKED_BYTES_PER_CLIENT / size);
     let crowd = (2..=255).flat_map(|last| (0..100).map(move |_| claim(last, true, size)));
     let (_of_crowd, refused) = take_all(&parking, crowd);
     assert!(refused.unwrap().message.contains("KiB"));
-    let held = sync::lock(&parking.places).process.all.bytes;
-    assert_eq!(held, MAX_PARKED_BYTES);
+    let parked_bytes = sync::lock(&parking.places).process.all.bytes;
+    assert_eq!(parked_bytes, MAX_PARKED_BYTES);
 }

@@ -60,13 +60,13 @@ pub(super) async fn take_content(
     id: &str,
     bytes: usize,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    let mut whole = Vec::with_capacity(bytes);
+    let mut content = Vec::with_capacity(bytes);
     for number in 0..bytes.div_ceil(PIECE_BYTES) {
         let Some(part) = unit.get(&piece_address(id, number)).await? else { return Ok(None) };
-        whole.extend_from_slice(&part.body);
+        content.extend_from_slice(&part.body);
     }
     delete(unit, id, bytes);
-    Ok(Some(whole))
+    Ok(Some(content))
 }
 
 /// Deletes the bytes.

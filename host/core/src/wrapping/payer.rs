@@ -17,7 +17,7 @@ const MAX_CALLER_BYTES: u64 = 32 << 20;
 /// Maximum bytes of the wrapped answers of all callers.
 const MAX_WRAPPED_BYTES: u64 = 2 << 30;
 /// The payer of an answer to a caller without token and entity.
-const STRANGERS: &str = "strangers";
+const UNAUTHENTICATED_CALLERS: &str = "strangers";
 
 /// A caller for whom wrapped answers count, as a segment of keys.
 pub struct WrappingPayer(String);
@@ -34,7 +34,7 @@ impl WrappingPayer {
     /// Returns the entity that a login proved.
     pub fn of_entity(entity: &str) -> Self {
         match entity {
-            "" => Self(STRANGERS.to_owned()),
+            "" => Self(UNAUTHENTICATED_CALLERS.to_owned()),
             entity => Self(format!("entity-{entity}")),
         }
     }

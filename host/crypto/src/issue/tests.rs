@@ -47,8 +47,8 @@ fn authority(kind: &str, bits: u32) -> Made {
 }
 
 fn client_key() -> String {
-    let made = KeyParameters::read("ec", 0, "pkcs8").unwrap().generate_key().unwrap();
-    made.public_key.pem().unwrap()
+    let key_pair = KeyParameters::read("ec", 0, "pkcs8").unwrap().generate_key().unwrap();
+    key_pair.public_key.pem().unwrap()
 }
 
 struct Wish {
@@ -71,9 +71,9 @@ fn wish() -> Wish {
     }
 }
 
-fn ask(made: &Made, wish: &Wish) -> Result<String, Failure> {
+fn ask(issuer: &Made, wish: &Wish) -> Result<String, Failure> {
     let wanted = CertificateIssuance {
-        authority: &made.certificate,
+        authority: &issuer.certificate,
         public_key: &client_key(),
         common_name: &wish.common_name,
         names: &wish.names,
@@ -82,7 +82,7 @@ fn ask(made: &Made, wish: &Wish) -> Result<String, Failure> {
         not_after: wish.not_after,
         signature_bits: wish.signature_bits,
     };
-    issue(&wanted, &made.key)
+    issue(&wanted, &issuer.key)
 }
 
 fn chain<'a>(certificates: &'a str, roots: &'a str) -> ChainVerification<'a> {
@@ -110,9 +110,9 @@ fn certificates_of_every_kind_of_authority_are_accepted() {
         ("ec", 521, 0),
         ("ed25519", 0, 0),
     ] {
-        let made = authority(kind, bits);
-        let issued = ask(&made, &Wish { signature_bits, ..wish() }).unwrap();
-        assert_eq!(chain(&issued, &made.certificate).verify(), Ok(()), "{kind} {bits}");
+        let issuer = authority(kind, bits);
+        let issued = ask(&issuer, &Wish { signature_bits, ..wish() }).unwrap();
+        assert_eq!(chain(&issued, &issuer.certificate).verify(), Ok(()), "{kind} {bits}");
         let other = authority(kind, bits);
         let why = chain(&issued, &other.certificate).verify().unwrap_err();
         assert_eq!(why.kind, bulkhead_wire::failure::FailureKind::PermissionDenied);
@@ -121,7 +121,7 @@ fn certificates_of_every_kind_of_authority_are_accepted() {
 
 #[test]
 fn issued_certificate_contains_requested_fields() {
-    let made = authority("ec", 256);
+    let issuer = authority("ec", 256);
     let names = pairs(&[
         ("dns", "a.example"),
         ("ip", "10.0.0.1"),
@@ -130,33 +130,33 @@ fn issued_certificate_contains_requested_fields() {
         ("uri", "spiffe://corp/a"),
     ]);
     let usages = vec!["client-auth".to_owned(), "server-auth".to_owned()];
-    let issued = ask(&made, &Wish { names: names.clone(), usages, ..wish() }).unwrap();
+    let issued = ask(&issuer, &Wish { names: names.clone(), usages, ..wish() }).unwrap();
     let said = Certificate::read(&issued).unwrap();
     assert_eq!(said.subject, "CN=reader");
     assert_eq!(said.common_name.as_deref(), Some("reader"));
-    assert_eq!(said.issuer, Certificate::read(&made.certificate).unwrap().subject);
+    assert_eq!(said.issuer, Certificate::read(&issuer.certificate).unwrap().subject);
     assert_eq!((said.not_before, said.not_after), (NOW - 30_000, NOW + HOUR));
     assert!(!said.is_authority);
-    let told: Vec<(String, String)> =
+    let issued_names: Vec<(String, String)> =
         said.names.iter().map(|(kind, name)| ((*kind).to_owned(), name.clone())).collect();
-    assert_eq!(told, names);
+    assert_eq!(issued_names, names);
     assert_eq!(said.usages, ["client-auth", "server-auth"]);
     assert_eq!((said.serial.len(), said.sha1.len(), said.sha256.len()), (32, 40, 64));
-    let root = Certificate::read(&made.certificate).unwrap();
+    let root = Certificate::read(&issuer.certificate).unwrap();
     assert_eq!(said.authority_key_id, root.key_id);
     for (name, bears) in [("a.example", true), ("10.0.0.1", true), ("b.example", false)] {
         let usage = CertificateUsage::ServerAuth;
-        let chain = ChainVerification { name, usage, ..chain(&issued, &made.certificate) };
+        let chain = ChainVerification { name, usage, ..chain(&issued, &issuer.certificate) };
         assert_eq!(chain.verify().is_ok(), bears, "{name}");
     }
-    let again = ask(&made, &wish()).unwrap();
+    let again = ask(&issuer, &wish()).unwrap();
     assert_ne!(Certificate::read(&again).unwrap().serial, said.serial);
 }
 
 #[test]
 fn chain_verification_checks_time_usage_and_intermediates() {
-    let made = authority("ec", 256);
-    let issued = ask(&made, &wish()).unwrap();
+    let issuer = authority("ec", 256);
+    let issued = ask(&issuer, &wish()).unwrap();
     for (now, holds) in [
         (NOW, true),
         (NOW - 30_000, true),
@@ -166,17 +166,17 @@ fn chain_verification_checks_time_usage_and_intermediates() {
         (NOW + TEN_YEARS, false),
         (0, false),
     ] {
-        let chain = ChainVerification { now, ..chain(&issued, &made.certificate) };
+        let chain = ChainVerification { now, ..chain(&issued, &issuer.certificate) };
         assert_eq!(chain.verify().is_ok(), holds, "{now}");
     }
     let usage = CertificateUsage::ServerAuth;
-    assert!(ChainVerification { usage, ..chain(&issued, &made.certificate) }.verify().is_err());
+    assert!(ChainVerification { usage, ..chain(&issued, &issuer.certificate) }.verify().is_err());
     assert!(
-        chain(&made.certificate, &made.certificate).verify().is_err(),
+        chain(&issuer.certificate, &issuer.certificate).verify().is_err(),
         "a root is not a client"
     );
 
-    let root = KeyPair::from_pem(&made.key_text).unwrap();
+    let root = KeyPair::from_pem(&issuer.key_text).unwrap();
     let root = Issuer::new(parameters(IsCa::Ca(BasicConstraints::Unconstrained)), root);
     let mut between = parameters(IsCa::Ca(BasicConstraints::Constrained(0)));
     between.distinguished_name.push(DnType::CommonName, "between");
@@ -188,14 +188,14 @@ fn chain_verification_checks_time_usage_and_intermediates() {
         key_text: String::new(),
     };
     let issued = ask(&middle, &wish()).unwrap();
-    assert!(chain(&issued, &made.certificate).verify().is_err());
+    assert!(chain(&issued, &issuer.certificate).verify().is_err());
     let both = issued + &middle.certificate;
-    assert_eq!(chain(&both, &made.certificate).verify(), Ok(()));
+    assert_eq!(chain(&both, &issuer.certificate).verify(), Ok(()));
 }
 
 #[test]
 fn authorities_that_are_none_issue_nothing() {
-    let why = |made: &Made| ask(made, &wish()).unwrap_err().message;
+    let why = |issuer: &Made| ask(issuer, &wish()).unwrap_err().message;
     let leaf = authority_by("ec", 256, parameters(IsCa::ExplicitNoCa));
     assert!(why(&leaf).contains("not marked for signing certificates"));
     let bare = authority_by("ec", 256, parameters(IsCa::NoCa));
@@ -211,24 +211,24 @@ fn authorities_that_are_none_issue_nothing() {
 
 #[test]
 fn certificate_outside_authority_lifetime_or_reversed_is_refused() {
-    let made = authority("ec", 256);
+    let issuer = authority("ec", 256);
     for (not_before, not_after, why) in [
         (NOW, NOW + TEN_YEARS, "outlive"),
         (NOW, NOW, "would end before it begins"),
         (NOW, 0, "would end before it begins"),
         (NOW, u64::MAX, "outlive"),
     ] {
-        let refused = ask(&made, &Wish { not_before, not_after, ..wish() }).unwrap_err();
+        let refused = ask(&issuer, &Wish { not_before, not_after, ..wish() }).unwrap_err();
         assert!(refused.message.contains(why), "{}", refused.message);
     }
 }
 
 #[test]
 fn names_that_no_certificate_bears_are_refused() {
-    let made = authority("ec", 256);
+    let issuer = authority("ec", 256);
     let refused = |names: &[(&str, &str)], common_name: &str| {
         let (names, common_name) = (pairs(names), common_name.to_owned());
-        ask(&made, &Wish { names, common_name, ..wish() }).unwrap_err().message
+        ask(&issuer, &Wish { names, common_name, ..wish() }).unwrap_err().message
     };
     for (kind, name) in [
         ("dns", ""),
@@ -248,9 +248,9 @@ fn names_that_no_certificate_bears_are_refused() {
     let many = vec![("dns", "a.example"); 10_000];
     assert!(refused(&many, "reader").contains("10000 names; the most is 256"));
     let names = pairs(&[("dns", "a.example")]);
-    let nameless = ask(&made, &Wish { names, common_name: String::new(), ..wish() }).unwrap();
+    let nameless = ask(&issuer, &Wish { names, common_name: String::new(), ..wish() }).unwrap();
     assert_eq!(Certificate::read(&nameless).unwrap().common_name, None);
-    assert_eq!(chain(&nameless, &made.certificate).verify(), Ok(()));
+    assert_eq!(chain(&nameless, &issuer.certificate).verify(), Ok(()));
 }
 
 #[test]

@@ -123,15 +123,15 @@ fn elliptic_signatures_of_impossible_numbers_are_none() {
 
 #[test]
 fn pss_salt_length_equals_digest_length() {
-    let made = KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap();
-    let sections = pem::read("it", &made.private_key).unwrap();
+    let key_pair = KeyParameters::read("rsa", 0, "pkcs8").unwrap().generate_key().unwrap();
+    let sections = pem::read("it", &key_pair.private_key).unwrap();
     let pair = RsaKeyPair::from_pkcs8(&sections[0].bytes).unwrap();
     let sign = |encoding: &'static dyn RsaEncoding| {
         let mut signature = vec![0; pair.public_modulus_len()];
         pair.sign(encoding, &SystemRandom::new(), b"message", &mut signature).unwrap();
         signature
     };
-    let key = made.public_key.pem().unwrap();
+    let key = key_pair.public_key.pem().unwrap();
     assert!(verify("PS256", &key, b"message", &sign(&RSA_PSS_SHA256)));
     let none = &const { RSA_PSS_SHA256.with_pss_salt_length(RsaPssSaltLength::Custom(0)) };
     let most = &const { RSA_PSS_SHA256.with_pss_salt_length(RsaPssSaltLength::Max) };
@@ -176,7 +176,7 @@ fn key_serves_only_algorithms_of_kind_and_name() {
 
 #[test]
 fn a_private_key_is_not_a_public_one() {
-    for key in [ed25519(), made("ec", "pkcs8"), made("ec", "traditional")] {
+    for key in [ed25519(), make_key("ec", "pkcs8"), make_key("ec", "traditional")] {
         for algorithm in ["EdDSA", "ES256"] {
             let why = refusal(algorithm, &key);
             assert_eq!(why, "the key is a private key; give the public half");
@@ -184,7 +184,7 @@ fn a_private_key_is_not_a_public_one() {
     }
 }
 
-fn made(kind: &str, form: &str) -> String {
+fn make_key(kind: &str, form: &str) -> String {
     KeyParameters::read(kind, 0, form).unwrap().generate_key().unwrap().private_key.to_string()
 }
 
@@ -201,8 +201,8 @@ fn rsa_keys_out_of_bounds_are_refused_early() {
     for bits in [0_usize, 8, 512, 1_024, 2_047, 8_193, 16_384, 65_536] {
         let bits = bits.max(1);
         let why = refusal("RS256", &rsa_of(bits, &[1, 0, 1]));
-        let told = format!("the RSA key has {bits} bits; give one of 2048 to 8192");
-        assert!(why == told || why.contains("the most is 16384"), "{bits}: {why}");
+        let expected = format!("the RSA key has {bits} bits; give one of 2048 to 8192");
+        assert!(why == expected || why.contains("the most is 16384"), "{bits}: {why}");
     }
     for exponent in
         [&[][..], &[0], &[1], &[2], &[1, 0, 0], &[1, 0, 0, 0, 1], &[0xff; 255], &[0xff; 1_024]]
@@ -239,7 +239,7 @@ fn points_off_curve_are_no_keys() {
 
 #[test]
 fn mismatched_private_key_parts_are_refused() {
-    let other = PrivateKey::read(&made("ec", "pkcs8")).unwrap().public().unwrap();
+    let other = PrivateKey::read(&make_key("ec", "pkcs8")).unwrap().public().unwrap();
     let x = URL_SAFE_NO_PAD.encode(&other.as_bytes()[1..33]);
     let y = URL_SAFE_NO_PAD.encode(&other.as_bytes()[33..]);
     let mixed = p256()
@@ -261,7 +261,7 @@ fn mismatched_private_key_parts_are_refused() {
 
 #[test]
 fn a_key_with_bytes_behind_it_is_damaged() {
-    let public = PrivateKey::read(&made("ec", "pkcs8")).unwrap().public().unwrap();
+    let public = PrivateKey::read(&make_key("ec", "pkcs8")).unwrap().public().unwrap();
     let section = pem::read("it", &public.pem().unwrap()).unwrap().remove(0);
     let longer = [section.bytes.as_slice(), &[0]].concat();
     assert!(PublicKey::read(&pem::encode_pem("PUBLIC KEY", &longer)).is_err());

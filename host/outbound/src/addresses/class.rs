@@ -84,8 +84,8 @@ pub(super) fn class(address: IpAddr) -> AddressClass {
 
 /// Returns the reason if all of the range is never dialled, so that no grant may be for the range.
 pub fn forbidden_range(range: &IpNet) -> Option<&'static str> {
-    ranges().find_map(|(known, class)| match class {
-        Forbidden(why) if known.contains(range) => Some(why),
+    ranges().find_map(|(network, class)| match class {
+        Forbidden(why) if network.contains(range) => Some(why),
         _ => None,
     })
 }

@@ -237,8 +237,8 @@ impl CloudProvider {
                 )));
             }
         }
-        let given = self.read(answered, now).filter(|given| given.expires > now);
-        given.ok_or_else(|| {
+        let token = self.read(answered, now).filter(|token| token.expires > now);
+        token.ok_or_else(|| {
             let message = format!("{service} answered without a valid token");
             Failure::new(FailureKind::Unreachable, message)
         })
@@ -256,15 +256,15 @@ impl CloudProvider {
         if self == Self::Google && !answered.headers.iter().any(flavor) {
             return None;
         }
-        let given = match serde_json::from_slice::<Value>(&answered.body) {
+        let token = match serde_json::from_slice::<Value>(&answered.body) {
             Ok(answer) => access_token(&answer, now)?,
             Err(_) if self == Self::Google => identity_token(&answered.body)?,
             Err(_) => return None,
         };
-        let expires = given.expires.min(now.saturating_add(MAX_TOKEN_LIFETIME_MS));
-        let is_token = (1..=TOKEN_BYTES).contains(&given.token.len())
-            && given.token.bytes().all(|byte| byte.is_ascii_graphic());
-        is_token.then_some(ExpiringToken { expires, ..given })
+        let expires = token.expires.min(now.saturating_add(MAX_TOKEN_LIFETIME_MS));
+        let is_token = (1..=TOKEN_BYTES).contains(&token.token.len())
+            && token.token.bytes().all(|byte| byte.is_ascii_graphic());
+        is_token.then_some(ExpiringToken { expires, ..token })
     }
 }
 

@@ -72,8 +72,8 @@ impl CloudTokens {
 impl CachedToken {
     /// Returns a cached token that does not expire soon, or a recent refusal.
     pub fn cached_answer(&self, now: u64, at: Instant) -> Option<Result<ExpiringToken, Failure>> {
-        if let Some(given) = self.token_valid_after(now.saturating_add(RENEWAL_MARGIN_MS)) {
-            return Some(Ok(given));
+        if let Some(token) = self.token_valid_after(now.saturating_add(RENEWAL_MARGIN_MS)) {
+            return Some(Ok(token));
         }
         let (refused, since) = self.refused.as_ref()?;
         let is_recent = at.saturating_duration_since(*since) < REFUSAL_TIME;
@@ -89,10 +89,10 @@ impl CachedToken {
         at: Instant,
     ) -> Result<ExpiringToken, Failure> {
         let refused = match answer {
-            Ok(given) => {
-                self.token = Some((Zeroizing::new(given.token.clone()), given.expires));
+            Ok(token) => {
+                self.token = Some((Zeroizing::new(token.token.clone()), token.expires));
                 self.refused = None;
-                return Ok(given);
+                return Ok(token);
             }
             Err(refused) => refused,
         };

@@ -50,26 +50,27 @@ pub struct ConnectionReuse {
 
 /// Sends `request` and waits for its answer. Dropping the future closes the connection.
 pub async fn exchange(
-    asked: HttpExchange,
+    http_exchange: HttpExchange,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<HttpAnswer, HttpFault> {
-    let until = asked.until;
-    timeout_at(until, carry_out(asked, request)).await.unwrap_or(Err(HttpFault::TimedOut))
+    let until = http_exchange.until;
+    timeout_at(until, carry_out(http_exchange, request)).await.unwrap_or(Err(HttpFault::TimedOut))
 }
 
 async fn carry_out(
-    asked: HttpExchange,
+    http_exchange: HttpExchange,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<HttpAnswer, HttpFault> {
-    let HttpExchange { origin, reach, proxy, secured, meter, connection, keeping, .. } = asked;
+    let HttpExchange { origin, reach, proxy, secured, meter, connection, keeping, .. } =
+        http_exchange;
     let answered = match (proxy, keeping) {
         (Some(proxy), _) => {
             tunnel::check(&origin, &reach)?;
             Box::pin(send_through_proxy(&proxy, &origin, secured, meter, request)).await
         }
         (None, None) => {
-            let (mut line, _) = dial_server(&origin, &reach, secured).await?;
-            Ok(line.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?)
+            let (mut http_connection, _) = dial_server(&origin, &reach, secured).await?;
+            Ok(http_connection.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?)
         }
         (None, Some(keeping)) => {
             // Boxed, because the dialling future is large and the future of a request is moved.
@@ -86,26 +87,26 @@ async fn carry_out(
 /// meanwhile. Keeps the connection afterwards. Only for a request that changes nothing, because the
 /// server may receive the request twice.
 async fn send_reusing(
-    ConnectionReuse { kept, purpose }: ConnectionReuse,
+    ConnectionReuse { kept: pool, purpose }: ConnectionReuse,
     may: impl Fn(SocketAddr) -> bool,
     dialled: impl AsyncFnOnce() -> Result<(HttpConnection, SocketAddr), HttpFault>,
     meter: ByteMeter,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<HttpAnswer, HttpFault> {
     let most = limits::HTTP_ANSWER_BYTES;
-    if let Some((mut line, address)) = kept.take(&purpose, may) {
-        match line.send_metered(request.clone(), meter.clone(), most).await {
+    if let Some((mut connection, address)) = pool.take(&purpose, may) {
+        match connection.send_metered(request.clone(), meter.clone(), most).await {
             Ok(answered) => {
-                kept.keep(purpose, line, address);
+                pool.keep(purpose, connection, address);
                 return Ok(answered);
             }
             Err(unanswered) if !unanswered.is_silent => return Err(unanswered.into()),
             Err(_) => {}
         }
     }
-    let (mut line, address) = dialled().await?;
-    let answered = line.send_metered(request, meter, most).await?;
-    kept.keep(purpose, line, address);
+    let (mut connection, address) = dialled().await?;
+    let answered = connection.send_metered(request, meter, most).await?;
+    pool.keep(purpose, connection, address);
     Ok(answered)
 }
 
@@ -144,12 +145,12 @@ async fn send_through_proxy(
     mut request: hyper::Request<Full<Bytes>>,
 ) -> Result<HttpAnswer, HttpFault> {
     if secured.is_some() {
-        let mut line = open(tunnel::open(proxy, origin).await?, secured).await?;
-        return Ok(line.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?);
+        let mut connection = open(tunnel::open(proxy, origin).await?, secured).await?;
+        return Ok(connection.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?);
     }
     tunnel::address(&mut request, proxy, origin)?;
-    let mut line = HttpConnection::over(tunnel::connect(proxy).await?).await?;
-    let answered = line.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?;
+    let mut connection = HttpConnection::over(tunnel::connect(proxy).await?).await?;
+    let answered = connection.send_metered(request, meter, limits::HTTP_ANSWER_BYTES).await?;
     match answered.status {
         407 => Err(ProxyFault::Refused(407).into()),
         _ => Ok(answered),
@@ -164,9 +165,11 @@ pub async fn ask_metadata(
     meter: ByteMeter,
     request: hyper::Request<Full<Bytes>>,
 ) -> Result<HttpAnswer, HttpFault> {
-    let asked = async {
-        let mut line = HttpConnection::over(dial(&[address]).await?).await?;
-        Ok::<_, HttpFault>(line.send_metered(request, meter, limits::METADATA_ANSWER_BYTES).await?)
+    let answer = async {
+        let mut connection = HttpConnection::over(dial(&[address]).await?).await?;
+        Ok::<_, HttpFault>(
+            connection.send_metered(request, meter, limits::METADATA_ANSWER_BYTES).await?,
+        )
     };
-    timeout_at(until, asked).await.unwrap_or(Err(HttpFault::TimedOut))
+    timeout_at(until, answer).await.unwrap_or(Err(HttpFault::TimedOut))
 }

@@ -57,7 +57,7 @@ impl Default for ConnectionPool {
 #[derive(Default)]
 struct IdleConnections {
     /// Idle connections; the most recently used connection is last.
-    lines: Vec<PooledConnection>,
+    connections: Vec<PooledConnection>,
     /// A task is running that closes expired connections.
     is_watched: bool,
 }
@@ -65,7 +65,7 @@ struct IdleConnections {
 struct PooledConnection {
     purpose: HttpPoolKey,
     address: SocketAddr,
-    line: HttpConnection,
+    connection: HttpConnection,
     since: Instant,
 }
 
@@ -84,28 +84,34 @@ impl ConnectionPool {
     ) -> Option<(HttpConnection, SocketAddr)> {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
-        let place = idle.lines.iter().rposition(|one| one.purpose == *purpose)?;
-        let one = idle.lines.remove(place);
-        may(one.address).then_some((one.line, one.address))
+        let place = idle.connections.iter().rposition(|one| one.purpose == *purpose)?;
+        let one = idle.connections.remove(place);
+        may(one.address).then_some((one.connection, one.address))
     }
 
     /// Keeps a connection after a complete answer, unless a limit is reached.
     pub(super) fn keep(
         self: &Arc<Self>,
         purpose: HttpPoolKey,
-        line: HttpConnection,
+        connection: HttpConnection,
         address: SocketAddr,
     ) {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
-        let of_mount = idle.lines.iter().filter(|one| one.purpose.mount == purpose.mount).count();
-        if !line.is_reusable()
+        let of_mount =
+            idle.connections.iter().filter(|one| one.purpose.mount == purpose.mount).count();
+        if !connection.is_reusable()
             || of_mount >= limits::IDLE_CONNECTIONS_OF_MOUNT
-            || idle.lines.len() >= limits::IDLE_CONNECTIONS
+            || idle.connections.len() >= limits::IDLE_CONNECTIONS
         {
             return;
         }
-        idle.lines.push(PooledConnection { purpose, address, line, since: Instant::now() });
+        idle.connections.push(PooledConnection {
+            purpose,
+            address,
+            connection,
+            since: Instant::now(),
+        });
         if !idle.is_watched {
             idle.is_watched = true;
             tokio::spawn(close_expired(Arc::downgrade(self), self.time));
@@ -114,41 +120,41 @@ impl ConnectionPool {
 
     /// Closes the idle connections of the mount with this UUID.
     pub fn close_mount(&self, mount: &str) {
-        sync::lock(&self.idle).lines.retain(|one| one.purpose.mount != mount);
+        sync::lock(&self.idle).connections.retain(|one| one.purpose.mount != mount);
     }
 
     /// Closes all idle connections.
     pub fn close_all(&self) {
-        sync::lock(&self.idle).lines.clear();
+        sync::lock(&self.idle).connections.clear();
     }
 
     /// Returns the number of idle connections.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        sync::lock(&self.idle).lines.len()
+        sync::lock(&self.idle).connections.len()
     }
 
     /// Closes expired connections. Returns whether any connection is left.
     fn expire(&self) -> bool {
         let mut idle = sync::lock(&self.idle);
         idle.expire(self.time);
-        idle.is_watched = !idle.lines.is_empty();
+        idle.is_watched = !idle.connections.is_empty();
         idle.is_watched
     }
 }
 
 impl IdleConnections {
     fn expire(&mut self, time: Duration) {
-        self.lines.retain(|one| one.since.elapsed() < time);
+        self.connections.retain(|one| one.since.elapsed() < time);
     }
 }
 
 /// Closes expired connections until no connection is left.
-async fn close_expired(kept: Weak<ConnectionPool>, time: Duration) {
+async fn close_expired(pool: Weak<ConnectionPool>, time: Duration) {
     loop {
         tokio::time::sleep(time).await;
-        let Some(kept) = kept.upgrade() else { return };
-        if !kept.expire() {
+        let Some(pool) = pool.upgrade() else { return };
+        if !pool.expire() {
             return;
         }
     }

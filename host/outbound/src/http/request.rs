@@ -103,14 +103,14 @@ fn userinfo(url: &str) -> Option<&str> {
     authority.rsplit_once('@').map(|(userinfo, _)| userinfo)
 }
 
-/// Builds the request for the path `asked` at `origin`, with only the method, headers and body of
+/// Builds the request for the path `uri` at `origin`, with only the method, headers and body of
 /// `request`.
 ///
 /// # Errors
 /// The part that may not be sent, without quoting a value.
 pub fn prepare(
     origin: &Origin,
-    asked: Uri,
+    uri: Uri,
     request: HttpRequest,
 ) -> Result<hyper::Request<Full<Bytes>>, String> {
     let method = method(&request.method)?;
@@ -123,7 +123,7 @@ pub fn prepare(
     headers.insert(HOST, host.map_err(|_| "the URL's host cannot be sent".to_owned())?);
     let mut prepared = hyper::Request::new(Full::new(Bytes::from(request.body)));
     *prepared.method_mut() = method;
-    *prepared.uri_mut() = asked;
+    *prepared.uri_mut() = uri;
     *prepared.headers_mut() = headers;
     Ok(prepared)
 }
@@ -139,14 +139,14 @@ fn method(text: &str) -> Result<Method, String> {
     })
 }
 
-fn headers(given: &[HttpHeader]) -> Result<HeaderMap, String> {
+fn headers(fields: &[HttpHeader]) -> Result<HeaderMap, String> {
     let bytes: usize =
-        given.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
-    if given.len() > limits::HTTP_HEADERS || bytes > limits::HTTP_HEADER_BYTES {
+        fields.iter().map(|header| header.name.len().saturating_add(header.value.len())).sum();
+    if fields.len() > limits::HTTP_HEADERS || bytes > limits::HTTP_HEADER_BYTES {
         return Err("a request has at most 64 headers, with 32 KiB in all".to_owned());
     }
     let mut headers = HeaderMap::new();
-    for header in given {
+    for header in fields {
         let (name, value) = read_header(header)?;
         headers.append(name, value);
     }
@@ -187,8 +187,8 @@ mod tests {
     }
 
     fn sent(request: HttpRequest) -> Result<hyper::Request<Full<Bytes>>, String> {
-        let (origin, asked) = super::super::parse_url(&request.url).unwrap();
-        prepare(&origin, asked, request)
+        let (origin, uri) = super::super::parse_url(&request.url).unwrap();
+        prepare(&origin, uri, request)
     }
 
     #[test]
@@ -247,18 +247,18 @@ mod tests {
 
     #[test]
     fn credentials_are_secrets_and_surrounding_words_are_not() {
-        let given = [
+        let pairs = [
             ("Authorization", "Bearer tok-en"),
             ("x-api-key", "k-1"),
             ("X-Auth-Token", "t-1"),
             ("cookie", "a=b"),
             ("accept", "text/plain"),
         ];
-        let mut request = request("GET", &given);
+        let mut request = request("GET", &pairs);
         request.url = "https://user:pass@a/b@c".to_owned();
         request.secrets = vec!["in the body".to_owned()];
-        let known: Vec<&str> = secrets(&request).collect();
-        assert_eq!(known, ["tok-en", "k-1", "t-1", "a=b", "user:pass", "in the body"]);
+        let found_secrets: Vec<&str> = secrets(&request).collect();
+        assert_eq!(found_secrets, ["tok-en", "k-1", "t-1", "a=b", "user:pass", "in the body"]);
         request.url = "https://a/users/b@c".to_owned();
         assert!(
             !secrets(&request).any(|secret| secret.contains("users")),

@@ -65,7 +65,7 @@ impl Trial {
 
     /// Returns the answer, and whether the call's bytes are over the limit.
     async fn run(self) -> (Result<HttpAnswer, HttpFault>, bool) {
-        let (origin, asked) = parse_url(&self.url).unwrap();
+        let (origin, uri) = parse_url(&self.url).unwrap();
         let header = HttpHeader { name: "x-test".to_owned(), value: "1".to_owned() };
         let request = HttpRequest {
             method: "POST".to_owned(),
@@ -78,16 +78,16 @@ impl Trial {
         };
         let tls = request.tls.as_ref();
         let secured = tls_settings(&TlsConfigs::new(&self.authorities), &origin, tls).unwrap();
-        let keeping = self.kept.map(|(kept, mount)| ConnectionReuse {
-            kept,
+        let keeping = self.kept.map(|(pool, mount)| ConnectionReuse {
+            kept: pool,
             purpose: HttpPoolKey::of(mount, &origin, tls),
         });
-        let request = prepare(&origin, asked, request).unwrap();
+        let request = prepare(&origin, uri, request).unwrap();
         let connections = Arc::new(MountConnections::default());
         let connection = connections.acquire(1, Arc::new(Semaphore::new(1))).await.unwrap();
         let meter = ByteMeter::new(&Arc::default(), self.most_bytes);
         let until = Instant::now() + self.time;
-        let asked = HttpExchange {
+        let http_exchange = HttpExchange {
             origin,
             reach: self.reach,
             proxy: self.proxy,
@@ -97,7 +97,7 @@ impl Trial {
             connection,
             keeping,
         };
-        (exchange(asked, request).await, meter.is_over())
+        (exchange(http_exchange, request).await, meter.is_over())
     }
 
     async fn fault(self) -> HttpFault {
@@ -224,8 +224,8 @@ async fn malformed_answers_have_distinct_faults() {
         (many.as_str(), HttpFault::NotHttp),
         (large.as_str(), HttpFault::NotHttp),
     ] {
-        let told = Trial::of(answering(text).await).fault().await;
-        assert_eq!(told, fault, "{:.60}", text);
+        let actual_fault = Trial::of(answering(text).await).fault().await;
+        assert_eq!(actual_fault, fault, "{:.60}", text);
     }
 }
 
@@ -434,14 +434,14 @@ fn ineffective_tls_settings_are_refused_without_quoting_key() {
 
 /// Starts a proxy to the server at `port`. Also returns the list of heads that the proxy received.
 async fn proxy_to(port: u16) -> (Arc<HttpProxy>, Arc<Mutex<Vec<String>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&asked);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&requests);
     let own = server(move |mut stream| {
-        let told = Arc::clone(&told);
+        let log = Arc::clone(&log);
         async move {
             let head = head(&mut stream).await?;
             let connects = head.starts_with("CONNECT ");
-            told.lock().unwrap().push(head.clone());
+            log.lock().unwrap().push(head.clone());
             let mut other = TcpStream::connect(("127.0.0.1", port)).await?;
             match connects {
                 true => stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
@@ -451,7 +451,7 @@ async fn proxy_to(port: u16) -> (Arc<HttpProxy>, Arc<Mutex<Vec<String>>>) {
         }
     })
     .await;
-    (proxy_at(own), asked)
+    (proxy_at(own), requests)
 }
 
 fn proxy_at(port: u16) -> Arc<HttpProxy> {
@@ -461,7 +461,7 @@ fn proxy_at(port: u16) -> Arc<HttpProxy> {
 #[tokio::test]
 async fn proxy_sees_name_and_credentials_hidden_from_server() {
     let authority = CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap();
-    let (proxy, asked) = proxy_to(tls_server(ELSEWHERE, false).await).await;
+    let (proxy, requests) = proxy_to(tls_server(ELSEWHERE, false).await).await;
     let url = "https://elsewhere.example/path?secret";
     let proxied = |proxy: &Arc<HttpProxy>, url: &str| Trial {
         proxy: Some(Arc::clone(proxy)),
@@ -477,20 +477,26 @@ async fn proxy_sees_name_and_credentials_hidden_from_server() {
         HttpFault::Tls(TlsFault::UnknownIssuer),
         "only the component's own authorities are trusted"
     );
-    let asked = asked.lock().unwrap().clone();
-    assert!(asked[0].starts_with("CONNECT elsewhere.example:443 HTTP/1.1\r\n"), "{asked:?}");
-    assert!(asked[0].contains("proxy-authorization: Basic dXNlcjpodW50ZXIy\r\n"), "{asked:?}");
+    let requests = requests.lock().unwrap().clone();
+    assert!(requests[0].starts_with("CONNECT elsewhere.example:443 HTTP/1.1\r\n"), "{requests:?}");
     assert!(
-        !asked.concat().contains("secret"),
+        requests[0].contains("proxy-authorization: Basic dXNlcjpodW50ZXIy\r\n"),
+        "{requests:?}"
+    );
+    assert!(
+        !requests.concat().contains("secret"),
         "a proxied request never shows its secret to the proxy"
     );
 
     let port = server(|stream| answer(stream, b"HTTP/1.1 204 No\r\n\r\n")).await;
-    let (proxy, asked) = proxy_to(port).await;
+    let (proxy, requests) = proxy_to(port).await;
     let plain = proxied(&proxy, "http://no-such-name.invalid:81/a?b").run().await.0.unwrap();
     assert_eq!(plain.status, 204);
-    let asked = asked.lock().unwrap().concat();
-    assert!(asked.starts_with("POST http://no-such-name.invalid:81/a?b HTTP/1.1\r\n"), "{asked}");
+    let requests = requests.lock().unwrap().concat();
+    assert!(
+        requests.starts_with("POST http://no-such-name.invalid:81/a?b HTTP/1.1\r\n"),
+        "{requests}"
+    );
 }
 
 #[tokio::test]
@@ -512,9 +518,9 @@ async fn failing_proxies_have_distinct_faults_and_time_out() {
         })
         .await;
         let trial = Trial { proxy: Some(proxy_at(port)), ..Trial::of("https://a.example/") };
-        let told = trial.fault().await;
-        assert_eq!(told, HttpFault::Proxy(fault));
-        let shown = format!("{told} {told:?} {:?}", told.failure());
+        let actual_fault = trial.fault().await;
+        assert_eq!(actual_fault, HttpFault::Proxy(fault));
+        let shown = format!("{actual_fault} {actual_fault:?} {:?}", actual_fault.failure());
         assert!(!shown.contains("hunter2") && !shown.contains("dXNl"), "{shown}");
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -535,8 +541,8 @@ async fn failing_proxies_have_distinct_faults_and_time_out() {
 
 #[tokio::test]
 async fn forbidden_target_is_not_requested_from_proxy() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
     let port = server(move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
         async { Ok(()) }
@@ -558,7 +564,7 @@ async fn forbidden_target_is_not_requested_from_proxy() {
         .fault()
         .await;
     assert!(matches!(private, HttpFault::Ungranted(..)), "{private:?}");
-    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(connections.load(Ordering::Relaxed), 0);
 }
 
 /// Starts a server that answers `requests` requests per connection with the number of the
@@ -585,52 +591,52 @@ async fn number(trial: Trial) -> String {
     String::from_utf8(answered.body.to_vec()).unwrap()
 }
 
-fn kept_by(port: u16, kept: &Arc<ConnectionPool>, mount: &'static str) -> Trial {
-    let kept = Some((Arc::clone(kept), mount));
-    Trial { kept, ..Trial::of(format!("http://localhost:{port}/")) }
+fn kept_by(port: u16, pool: &Arc<ConnectionPool>, mount: &'static str) -> Trial {
+    let reuse = Some((Arc::clone(pool), mount));
+    Trial { kept: reuse, ..Trial::of(format!("http://localhost:{port}/")) }
 }
 
 #[tokio::test]
 async fn safe_request_reuses_connection_and_change_opens_own() {
-    let (port, kept) = (counting(9).await, Arc::default());
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
+    let (port, pool) = (counting(9).await, Arc::default());
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "0");
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "0");
     assert_eq!(number(Trial::of(format!("http://localhost:{port}/"))).await, "1", "a change");
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
-    assert_eq!(number(kept_by(port, &kept, "another")).await, "2", "of another mount");
-    kept.close_mount("m");
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "3");
-    kept.close_all();
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "4");
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "0");
+    assert_eq!(number(kept_by(port, &pool, "another")).await, "2", "of another mount");
+    pool.close_mount("m");
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "3");
+    pool.close_all();
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "4");
 }
 
 #[tokio::test]
 async fn connection_closed_by_server_is_replaced_transparently() {
-    let (port, kept) = (counting(1).await, Arc::default());
+    let (port, pool) = (counting(1).await, Arc::default());
     for expected in ["0", "1", "2"] {
-        assert_eq!(number(kept_by(port, &kept, "m")).await, expected);
+        assert_eq!(number(kept_by(port, &pool, "m")).await, expected);
     }
 }
 
 #[tokio::test]
 async fn kept_connection_checks_grants_of_each_request() {
-    let (port, kept) = (counting(9).await, Arc::default());
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "0");
-    let mut narrowed = kept_by(port, &kept, "m");
+    let (port, pool) = (counting(9).await, Arc::default());
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "0");
+    let mut narrowed = kept_by(port, &pool, "m");
     narrowed.reach.everything = false;
     assert!(matches!(narrowed.fault().await, HttpFault::Ungranted(..)));
-    assert_eq!(number(kept_by(port, &kept, "m")).await, "1", "it was closed");
+    assert_eq!(number(kept_by(port, &pool, "m")).await, "1", "it was closed");
 }
 
 #[tokio::test]
 async fn requests_on_kept_connection_count_bytes_separately() {
-    let (port, kept) = (counting(9).await, Arc::default());
+    let (port, pool) = (counting(9).await, Arc::default());
     for _ in 0..3 {
-        let trial = Trial { most_bytes: 400, ..kept_by(port, &kept, "m") };
+        let trial = Trial { most_bytes: 400, ..kept_by(port, &pool, "m") };
         let (answered, is_over) = trial.run().await;
         assert!(answered.is_ok() && !is_over);
     }
-    let poor = Trial { most_bytes: 10, ..kept_by(port, &kept, "m") };
+    let poor = Trial { most_bytes: 10, ..kept_by(port, &pool, "m") };
     assert!(poor.run().await.1, "the bytes of this one are used up");
 }
 
@@ -641,31 +647,31 @@ async fn a_connection_with_other_security_is_not_shared() {
     let purpose = |tls: Option<&HttpTls>| HttpPoolKey::of("m", &origin, tls);
     assert!(purpose(Some(&tls)) == purpose(Some(&trusting(AUTHORITY))));
     let named = HttpTls { server_name: Some("a".to_owned()), ..trusting(AUTHORITY) };
-    let known = HttpTls { client_key: Some("a".to_owned()), ..trusting(AUTHORITY) };
-    for other in [None, Some(&trusting(OTHER_AUTHORITY)), Some(&named), Some(&known)] {
+    let keyed = HttpTls { client_key: Some("a".to_owned()), ..trusting(AUTHORITY) };
+    for other in [None, Some(&trusting(OTHER_AUTHORITY)), Some(&named), Some(&keyed)] {
         assert!(purpose(other) != purpose(Some(&tls)));
     }
-    assert!(purpose(Some(&named)) != purpose(Some(&known)));
+    assert!(purpose(Some(&named)) != purpose(Some(&keyed)));
 }
 
 #[tokio::test]
 async fn idle_connections_of_mount_are_bounded() {
-    let (port, kept) = (counting(9).await, Arc::default());
-    let asking: Vec<_> = (0..20).map(|_| tokio::spawn(number(kept_by(port, &kept, "m")))).collect();
-    for asked in asking {
-        asked.await.unwrap();
+    let (port, pool) = (counting(9).await, Arc::default());
+    let asking: Vec<_> = (0..20).map(|_| tokio::spawn(number(kept_by(port, &pool, "m")))).collect();
+    for request in asking {
+        request.await.unwrap();
     }
-    assert!(kept.count() <= limits::IDLE_CONNECTIONS_OF_MOUNT);
+    assert!(pool.count() <= limits::IDLE_CONNECTIONS_OF_MOUNT);
 }
 
 #[tokio::test]
 async fn unused_connection_closes_after_idle_time() {
-    let (port, kept) =
+    let (port, pool) =
         (counting(9).await, Arc::new(ConnectionPool::for_time(Duration::from_millis(50))));
     for expected in ["0", "1"] {
-        assert_eq!(number(kept_by(port, &kept, "m")).await, expected);
+        assert_eq!(number(kept_by(port, &pool, "m")).await, expected);
         let all_closed = async {
-            while kept.count() > 0 {
+            while pool.count() > 0 {
                 tokio::task::yield_now().await;
             }
         };

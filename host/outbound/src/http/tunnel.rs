@@ -115,8 +115,8 @@ pub(super) fn address(
     proxy: &HttpProxy,
     origin: &Origin,
 ) -> Result<(), ProxyFault> {
-    let whole = format!("{origin}{}", request.uri());
-    *request.uri_mut() = whole.parse().map_err(|_| ProxyFault::NotHttp)?;
+    let full_url = format!("{origin}{}", request.uri());
+    *request.uri_mut() = full_url.parse().map_err(|_| ProxyFault::NotHttp)?;
     if let Some(shown) = &proxy.authorization {
         request.headers_mut().insert(PROXY_AUTHORIZATION, shown.clone());
     }

@@ -50,11 +50,11 @@ pub fn parse_url(text: &str) -> Result<(Origin, Uri), String> {
         .filter(|port| *port > 0)
         .ok_or_else(|| "the URL has no port".to_owned())?;
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-    let asked = format!("{}{query}", url.path());
-    let asked = asked.parse().map_err(|_| {
+    let path = format!("{}{query}", url.path());
+    let uri = path.parse().map_err(|_| {
         "the URL's path or query cannot be sent; percent-encode the characters".to_owned()
     })?;
-    Ok((Origin { tls, host, port }, asked))
+    Ok((Origin { tls, host, port }, uri))
 }
 
 #[cfg(test)]
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (String, String) {
-        let (origin, asked) = parse_url(text).unwrap();
-        (origin.to_string(), asked.to_string())
+        let (origin, uri) = parse_url(text).unwrap();
+        (origin.to_string(), uri.to_string())
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn path_and_query_go_as_they_were_read() {
-        for (text, asked) in [
+        for (text, expected) in [
             ("https://a", "/"),
             ("https://a?x=1", "/?x=1"),
             ("https://a//b/c", "//b/c"),
@@ -93,7 +93,7 @@ mod tests {
             ("https://a/ü?ö=\"", "/%C3%BC?%C3%B6=%22"),
             ("https://a/{b}|c", "/%7Bb%7D|c"),
         ] {
-            assert_eq!(read(text).1, asked, "{text}");
+            assert_eq!(read(text).1, expected, "{text}");
         }
     }
 

@@ -39,11 +39,11 @@ pub fn failed(code: &str, message: impl Into<String>) -> LdapFailure {
 /// Converts the server's result; code 0 is success. `text` is the server's own text. The failure
 /// shows all of the text for a change, only Active Directory's code for a login, and nothing for a
 /// search, because the text may quote an entry.
-pub(super) fn of_result(asked: LdapRequestKind, code: u32, text: &str) -> Result<(), LdapFailure> {
+pub(super) fn of_result(kind: LdapRequestKind, code: u32, text: &str) -> Result<(), LdapFailure> {
     if code == 0 {
         return Ok(());
     }
-    let word = match (asked, code) {
+    let word = match (kind, code) {
         // Busy or unavailable: the server did not process the request.
         (_, 51 | 52) => "unreachable",
         // The server's own time limit.
@@ -53,14 +53,14 @@ pub(super) fn of_result(asked: LdapRequestKind, code: u32, text: &str) -> Result
         (LdapRequestKind::Search, _) => "refused-search",
         (LdapRequestKind::Change, _) => "refused-change",
     };
-    let what = match asked {
+    let what = match kind {
         LdapRequestKind::Login => "refused the login",
         LdapRequestKind::Search => "refused the search",
         LdapRequestKind::Change => "refused the change",
     };
     let mut message = format!("the server {what}: {} ({code})", code_meaning(code));
     let mut of_login = None;
-    match asked {
+    match kind {
         LdapRequestKind::Login => {
             if let Some(data) = login_data(text) {
                 message.push_str(", data ");
@@ -80,8 +80,8 @@ pub(super) fn of_result(asked: LdapRequestKind, code: u32, text: &str) -> Result
 /// Returns Active Directory's own code, and nothing else of the text, from a text like `80090308:
 /// LdapErr: DSID-0C0903A9, comment: AcceptSecurityContext error, data 52e, v1db1`.
 fn login_data(text: &str) -> Option<&str> {
-    let (_, told) = text.split_once("AcceptSecurityContext error, data ")?;
-    let (code, _) = told.split_once(',')?;
+    let (_, rest) = text.split_once("AcceptSecurityContext error, data ")?;
+    let (code, _) = rest.split_once(',')?;
     let is_code = (1..=8).contains(&code.len()) && code.bytes().all(|one| one.is_ascii_hexdigit());
     is_code.then_some(code)
 }

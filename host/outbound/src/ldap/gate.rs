@@ -128,19 +128,19 @@ async fn carry(
 impl FilterState {
     fn note_request(&self, message: &[u8]) -> Result<(), LdapFault> {
         let request = LdapRequest::read(message)?;
-        let mut asked = sync::lock(&self.asked);
-        *asked = PendingRequest { request: request.has_answer().then_some(request), bytes: 0 };
+        let mut pending = sync::lock(&self.asked);
+        *pending = PendingRequest { request: request.has_answer().then_some(request), bytes: 0 };
         Ok(())
     }
 
     fn check_answer(&self, message: &[u8]) -> Result<(), LdapFault> {
-        let mut asked = sync::lock(&self.asked);
-        asked.bytes = asked.bytes.saturating_add(message.len());
-        if asked.bytes > limits::LDAP_ANSWER_BYTES {
+        let mut pending = sync::lock(&self.asked);
+        pending.bytes = pending.bytes.saturating_add(message.len());
+        if pending.bytes > limits::LDAP_ANSWER_BYTES {
             return Err(LdapFault::TooLarge);
         }
-        if LdapRequest::check(asked.request, message)? {
-            asked.request = None;
+        if LdapRequest::check(pending.request, message)? {
+            pending.request = None;
         }
         Ok(())
     }

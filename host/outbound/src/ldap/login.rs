@@ -70,7 +70,7 @@ impl LdapLogin {
 fn time(milliseconds: u32) -> Duration {
     match milliseconds {
         0 => limits::EFFECT_TIME,
-        asked => Duration::from_millis(asked.into()).min(limits::EFFECT_TIME),
+        timeout => Duration::from_millis(timeout.into()).min(limits::EFFECT_TIME),
     }
 }
 

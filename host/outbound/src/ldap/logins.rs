@@ -111,10 +111,10 @@ impl MountLogins {
         let turn = turn.lock().await;
         // The login before may have been refused meanwhile.
         self.check(&key, &password)?;
-        let asked = login.await;
-        self.with(&key, |account| account.record_answer(password, &asked, Instant::now()));
+        let answer = login.await;
+        self.with(&key, |account| account.record_answer(password, &answer, Instant::now()));
         drop(turn);
-        asked
+        answer
     }
 
     /// Forgets the refusals of an account at every server, because the configuration was written.
@@ -133,7 +133,7 @@ impl MountLogins {
         let passwords: Vec<Fingerprint> = passwords.collect();
         let mut all = self.logins.lock();
         let record = all.entry(self.mount.clone()).or_default();
-        record.given.retain(|given| !passwords.contains(given));
+        record.given.retain(|password| !passwords.contains(password));
         record.given.extend(passwords.iter().copied());
         let beyond = record.given.len().saturating_sub(GIVEN_PASSWORDS);
         record.given.drain(..beyond);
@@ -213,10 +213,10 @@ impl AccountRecord {
     fn record_answer(
         &mut self,
         password: Fingerprint,
-        asked: &Result<(), LdapFailure>,
+        answer: &Result<(), LdapFailure>,
         at: Instant,
     ) {
-        let failure = match asked {
+        let failure = match answer {
             Ok(()) => {
                 self.refused.remove(&password);
                 (self.accepted, self.in_a_row) = (Some(password), 0);

@@ -93,19 +93,19 @@ impl LdapRequest {
     ///
     /// # Errors
     /// The reason why the gate must not pass the message on.
-    pub(super) fn check(asked: Option<Self>, message: &[u8]) -> Result<bool, LdapFault> {
+    pub(super) fn check(request: Option<Self>, message: &[u8]) -> Result<bool, LdapFault> {
         let mut parts = BerElements::of(message, SEQUENCE)?;
         let id = number(parts.expect(INTEGER)?)?;
         let (tag, content) = parts.next()?.ok_or(LdapFault::NotLdap)?;
         if id == 0 && tag == EXTENDED_RESPONSE {
             return Err(LdapFault::Disconnected);
         }
-        let asked = asked.filter(|asked| asked.id == id).ok_or(LdapFault::Unasked)?;
-        let is_search = asked.final_tag() == Some(SEARCH_DONE);
+        let request = request.filter(|request| request.id == id).ok_or(LdapFault::Unasked)?;
+        let is_search = request.final_tag() == Some(SEARCH_DONE);
         match tag {
             SEARCH_ENTRY if is_search => check_entry(content)?,
             SEARCH_REFERENCE if is_search => check_texts(content)?,
-            _ if asked.final_tag() == Some(tag) => check_result(content)?,
+            _ if request.final_tag() == Some(tag) => check_result(content)?,
             _ => return Err(LdapFault::Unasked),
         }
         if let Some((tag, controls)) = parts.next()? {
@@ -115,7 +115,7 @@ impl LdapRequest {
             check_controls(controls)?;
         }
         parts.end()?;
-        Ok(asked.final_tag() == Some(tag))
+        Ok(request.final_tag() == Some(tag))
     }
 }
 

@@ -86,8 +86,8 @@ impl LdapTlsSettings {
 async fn start_tls(stream: &mut TcpStream) -> Result<(), LdapFailure> {
     stream.write_all(START_TLS).await.map_err(|error| io_failure(&error))?;
     let answer = read_message(stream).await.map_err(start_tls_refusal)?;
-    let asked = LdapRequest::read(START_TLS).map_err(start_tls_refusal)?;
-    LdapRequest::check(Some(asked), &answer).map_err(start_tls_refusal)?;
+    let request = LdapRequest::read(START_TLS).map_err(start_tls_refusal)?;
+    LdapRequest::check(Some(request), &answer).map_err(start_tls_refusal)?;
     if result_code(&answer).map_err(start_tls_refusal)? != 0 {
         return Err(failed(
             "unreachable",

@@ -49,7 +49,7 @@ impl LdapSession {
     /// # Errors
     /// The failure of the last server, or of the first server that refuses the login or may not be
     /// dialled.
-    pub async fn open(login: &LdapLogin, known: &MountLogins) -> Result<Self, LdapFailure> {
+    pub async fn open(login: &LdapLogin, logins: &MountLogins) -> Result<Self, LdapFailure> {
         let mut last = failed("invalid-request", "no URL is given");
         let mut is_tls_asked = false;
         for (server, reach) in &login.servers {
@@ -59,7 +59,7 @@ impl LdapSession {
             }
             is_tls_asked |= is_tls;
             let opened =
-                timeout(login.connect_time, Self::open_at(login, known, server, reach)).await;
+                timeout(login.connect_time, Self::open_at(login, logins, server, reach)).await;
             let opened = opened
                 .unwrap_or_else(|_| Err(failed("timed-out", "the server did not answer in time")));
             match opened.map_err(|failure| at(server, failure)) {
@@ -73,7 +73,7 @@ impl LdapSession {
 
     async fn open_at(
         login: &LdapLogin,
-        known: &MountLogins,
+        logins: &MountLogins,
         server: &LdapServer,
         reach: &AllowedAddresses,
     ) -> Result<Self, LdapFailure> {
@@ -87,7 +87,7 @@ impl LdapSession {
             match timeout(login.connect_time / tries, connecting).await {
                 Ok(Ok(stream)) => {
                     let mut session = Self::over(stream, server, address, login).await?;
-                    session.log_in(login, known).await?;
+                    session.log_in(login, logins).await?;
                     return Ok(session);
                 }
                 Ok(Err(failure)) => last = failure,
@@ -133,19 +133,19 @@ impl LdapSession {
         })
     }
 
-    async fn log_in(&mut self, login: &LdapLogin, known: &MountLogins) -> Result<(), LdapFailure> {
+    async fn log_in(&mut self, login: &LdapLogin, logins: &MountLogins) -> Result<(), LdapFailure> {
         let (name, password) = (&login.name, &login.password);
         if name.is_empty() {
             return Ok(());
         }
         let server = self.server.to_string();
-        known.run_login(&server, name, password, self.bind(name, password)).await
+        logins.run_login(&server, name, password, self.bind(name, password)).await
     }
 
     async fn bind(&mut self, name: &str, password: &str) -> Result<(), LdapFailure> {
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.drive_until(ldap.simple_bind(name, password)).await;
-        self.check_answer(LdapRequestKind::Login, asked)
+        let answer = self.driven.drive_until(ldap.simple_bind(name, password)).await;
+        self.check_answer(LdapRequestKind::Login, answer)
     }
 
     /// Returns whether a call with these reaches may use the session.
@@ -175,8 +175,8 @@ impl LdapSession {
             return true;
         }
         let ping = self.ldap.with_timeout(PING_TIMEOUT);
-        let asked = ping.search("", ldap3::Scope::Base, "(objectClass=*)", ["1.1"]);
-        let answered = self.driven.drive_until(asked).await;
+        let search = ping.search("", ldap3::Scope::Base, "(objectClass=*)", ["1.1"]);
+        let answered = self.driven.drive_until(search).await;
         self.used = Instant::now();
         answered.is_ok() && self.was_open()
     }
@@ -199,8 +199,8 @@ impl LdapSession {
     ) -> Result<(), LdapFailure> {
         let changes: Vec<Mod<Vec<u8>>> = changes.into_iter().map(change).collect();
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.drive_until(ldap.modify(dn, changes)).await;
-        self.note_change(asked)
+        let answer = self.driven.drive_until(ldap.modify(dn, changes)).await;
+        self.note_change(answer)
     }
 
     /// Changes a password by the password modify operation (RFC 3062).
@@ -212,14 +212,14 @@ impl LdapSession {
     ) -> Result<(), LdapFailure> {
         let change = PasswordModify { user_id: Some(dn), old_pass: current, new_pass: Some(new) };
         let ldap = self.ldap.with_timeout(self.answer_time);
-        let asked = self.driven.drive_until(ldap.extended(change)).await;
-        self.note_change(asked.map(|answered| answered.1))
+        let answer = self.driven.drive_until(ldap.extended(change)).await;
+        self.note_change(answer.map(|answered| answered.1))
     }
 
-    fn note_change(&mut self, asked: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
+    fn note_change(&mut self, answer: Result<LdapResult, LdapError>) -> Result<(), LdapFailure> {
         self.used = Instant::now();
-        let never_sent = matches!(asked, Err(LdapError::OpSend { .. }));
-        self.check_answer(LdapRequestKind::Change, asked).map_err(|failure| {
+        let never_sent = matches!(answer, Err(LdapError::OpSend { .. }));
+        self.check_answer(LdapRequestKind::Change, answer).map_err(|failure| {
             let may_have_happened = failure.result_code.is_none() && !never_sent;
             at(&self.server, LdapFailure { may_have_happened, ..failure })
         })
@@ -229,10 +229,10 @@ impl LdapSession {
     fn check_answer(
         &self,
         what: LdapRequestKind,
-        asked: Result<LdapResult, LdapError>,
+        answer: Result<LdapResult, LdapError>,
     ) -> Result<(), LdapFailure> {
-        let told = asked.map_err(|error| self.gate.failure(&error))?;
-        of_result(what, told.rc, &told.text)
+        let result = answer.map_err(|error| self.gate.failure(&error))?;
+        of_result(what, result.rc, &result.text)
     }
 
     async fn pages(&mut self, search: &CheckedSearch) -> Result<Vec<DirectoryEntry>, LdapFailure> {
@@ -261,17 +261,17 @@ impl LdapSession {
         }
         let Self { ldap, gate, driven, .. } = self;
         let broke = |error| gate.failure(&error);
-        let asked = async {
+        let request = async {
             let attributes = search.attributes.clone();
-            let asked =
+            let opening =
                 ldap.streaming_search(&search.base, search.scope, &search.filter, attributes);
-            let mut stream = asked.await.map_err(broke)?;
+            let mut stream = opening.await.map_err(broke)?;
             while let Some(entry) = stream.next().await.map_err(broke)? {
                 found.take(entry)?;
             }
             Ok(stream.finish().await)
         };
-        let ended: LdapResult = driven.drive_until(asked).await?;
+        let ended: LdapResult = driven.drive_until(request).await?;
         // The server reached the size limit; the search drops surplus entries.
         if !(ended.rc == 4 && found.is_complete()) {
             of_result(LdapRequestKind::Search, ended.rc, "")?;

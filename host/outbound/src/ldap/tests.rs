@@ -219,8 +219,8 @@ async fn refused_bind_passes_on_server_code_only() {
         let refused = open(&target(&[address])).await.err().unwrap();
         assert_eq!(refused.login_data.as_deref(), code, "{text}");
         let words = "the server refused the login: invalid credentials (49)";
-        let told = code.map(|code| format!(", data {code}")).unwrap_or_default();
-        assert_eq!(refused.message, format!("ldap://{address}: {words}{told}"), "{text}");
+        let suffix = code.map(|code| format!(", data {code}")).unwrap_or_default();
+        assert_eq!(refused.message, format!("ldap://{address}: {words}{suffix}"), "{text}");
         assert_eq!((refused.code.as_str(), refused.result_code), ("refused", Some(49)));
     }
 }
@@ -248,9 +248,9 @@ async fn starttls_accepts_lone_consent_and_no_clear_text() {
         ("answers another", vec![BOUND.to_vec()]),
     ] {
         let address = serve(answers).await;
-        let mut asked = target(&[address]);
-        asked.tls.starttls = true;
-        assert_eq!(code(open(&asked).await), "unreachable", "{what}");
+        let mut starttls_target = target(&[address]);
+        starttls_target.tls.starttls = true;
+        assert_eq!(code(open(&starttls_target).await), "unreachable", "{what}");
     }
 }
 
@@ -301,8 +301,8 @@ async fn ldap_change_without_answer_has_unknown_outcome() {
         let address = serve(answers).await;
         let mut session = open(&target(&[address])).await.unwrap_or_else(|_| panic!("{what}"));
         let done = session.modify("cn=a", replace()).await;
-        let told = done.as_ref().err().is_some_and(|failure| failure.may_have_happened);
-        assert_eq!((code(done).as_str(), told), (expected, perhaps), "{what}");
+        let is_in_doubt = done.as_ref().err().is_some_and(|failure| failure.may_have_happened);
+        assert_eq!((code(done).as_str(), is_in_doubt), (expected, perhaps), "{what}");
     }
 }
 

@@ -51,7 +51,7 @@ where
         self.is_idle = false;
         let begun = self.run(text).await;
         if begun.is_err() {
-            self.give_up().await;
+            self.abandon().await;
         }
         begun
     }
@@ -92,7 +92,7 @@ where
     /// Commits if `done` is a success, and rolls back otherwise.
     pub(super) async fn end(&mut self, done: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
         if done.is_err() {
-            self.give_up().await;
+            self.abandon().await;
             return done;
         }
         self.is_idle = self.end_by("COMMIT").await.map_err(|error| of_commit(&error))?;
@@ -101,7 +101,7 @@ where
 
     /// Rolls the transaction back. If the rollback fails, the session is closed, which has the same
     /// effect.
-    pub(super) async fn give_up(&mut self) {
+    pub(super) async fn abandon(&mut self) {
         self.is_idle = self.end_by("ROLLBACK").await.unwrap_or(false);
     }
 

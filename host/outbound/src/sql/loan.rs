@@ -75,8 +75,8 @@ where
 
     /// Runs a trivial query.
     pub(super) async fn ping(self) -> Result<(), SqlFailure> {
-        let asked = self.ensure_alive().await?.session.run("SELECT 1".to_owned()).await;
-        asked.map_err(|error| of_statement(&error, false))
+        let answer = self.ensure_alive().await?.session.run("SELECT 1".to_owned()).await;
+        answer.map_err(|error| of_statement(&error, false))
     }
 
     /// Runs a single statement outside a transaction, after `settings` if there are any.

@@ -93,7 +93,7 @@ impl ProtocolLoan<MySql> {
             query = query.bind(parameter.as_str());
         }
         let table = rows::texts(query.fetch(&mut *session), cells).await;
-        session.give_up().await;
+        session.abandon().await;
         table
     }
 
@@ -167,7 +167,7 @@ fn commits_by_itself(text: &str) -> bool {
     let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let both = format!("{first} {second}");
-    second != "temporary" && COMMITTING_WORDS.iter().any(|known| *known == first || *known == both)
+    second != "temporary" && COMMITTING_WORDS.iter().any(|word| *word == first || *word == both)
 }
 
 fn cells(row: &MySqlRow) -> Result<RowCells, sqlx::Error> {

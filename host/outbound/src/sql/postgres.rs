@@ -65,7 +65,7 @@ impl ProtocolLoan<Postgres> {
             query = query.bind(parameter.as_str());
         }
         let table = rows::texts(query.fetch(&mut *session), cells).await;
-        session.give_up().await;
+        session.abandon().await;
         table
     }
 

@@ -59,14 +59,14 @@ impl AnySessionPool {
         match target.driver.as_str() {
             "postgres" => {
                 let options = postgres::options(target, way);
-                let asked = target.writable.then_some(postgres::READ_ONLY);
-                session_pool::probe::<PgConnection>(&options, asked).await?;
+                let check = target.writable.then_some(postgres::READ_ONLY);
+                session_pool::probe::<PgConnection>(&options, check).await?;
                 Ok(Self::Postgres(SessionPool::new(options, bounds)))
             }
             "mysql" => {
                 let options = mysql::options(target, way);
-                let asked = target.writable.then_some(mysql::READ_ONLY);
-                session_pool::probe::<MySqlConnection>(&options, asked).await?;
+                let check = target.writable.then_some(mysql::READ_ONLY);
+                session_pool::probe::<MySqlConnection>(&options, check).await?;
                 Ok(Self::Mysql(SessionPool::new(options, bounds)))
             }
             other => Err(failed("invalid-request", format!("there is no SQL driver {other:?}"))),

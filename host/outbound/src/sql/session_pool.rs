@@ -45,10 +45,10 @@ impl<D: Database> Clone for SessionPool<D> {
 }
 
 /// Logs in once before there is a pool: the pool itself would retry a dead server again and again.
-/// `asked`: a query, and the answer of a read-only server, which the probe refuses.
+/// `check`: a query, and the answer of a read-only server, which the probe refuses.
 pub(super) async fn probe<C>(
     options: &C::Options,
-    asked: Option<(&'static str, &str)>,
+    check: Option<(&'static str, &str)>,
 ) -> Result<(), SqlFailure>
 where
     C: Connection<Options: ConnectOptions<Connection = C>>,
@@ -58,14 +58,14 @@ where
     usize: ColumnIndex<<C::Database as Database>::Row>,
 {
     let mut session = C::connect_with(options).await.map_err(|error| of_login(&error))?;
-    let answer = match asked {
+    let answer = match check {
         Some((question, _)) => sqlx::query(question).fetch_one(&mut session).await.map(Some),
         None => sqlx::raw_sql("SELECT 1").execute(&mut session).await.map(|_| None),
     };
     let answer = answer.map_err(|error| of_statement(&error, false))?;
     // The answer is complete; an error of the close has no effect.
     drop(session.close().await);
-    match (answer.map(|row| row.try_get::<String, _>(0)), asked) {
+    match (answer.map(|row| row.try_get::<String, _>(0)), check) {
         (Some(Ok(word)), Some((_, read_only))) if word == read_only => {
             Err(failed("unreachable", "the server is read-only"))
         }

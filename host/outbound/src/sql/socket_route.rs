@@ -99,8 +99,8 @@ fn security(
 }
 
 impl SqlTlsMode {
-    fn read(asked: &str) -> Result<Self, SqlFailure> {
-        Ok(match asked {
+    fn read(mode: &str) -> Result<Self, SqlFailure> {
+        Ok(match mode {
             "disable" => Self::Disable,
             "prefer" => Self::Prefer,
             "require" => Self::Require,
@@ -122,9 +122,9 @@ fn proven_name(
 ) -> Result<Option<ServerHost>, SqlFailure> {
     match (&target.tls.server_name, ServerHost::parse(&endpoint.host)) {
         _ if mode != SqlTlsMode::VerifyFull => Ok(None),
-        (Some(asked), _) => match ServerHost::parse(asked) {
+        (Some(name), _) => match ServerHost::parse(name) {
             Some(host) => Ok(Some(host)),
-            None => Err(failed("invalid-request", format!("{asked:?} is not a name of a server"))),
+            None => Err(failed("invalid-request", format!("{name:?} is not a name of a server"))),
         },
         (None, Some(ServerHost::Name(name))) => Ok(Some(ServerHost::Name(name))),
         (None, _) => Ok(None),

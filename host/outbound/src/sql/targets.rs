@@ -30,10 +30,10 @@ impl KnownTargets {
     /// Stores the targets for the mount. A full mount drops its least recently used entry.
     pub fn remember(&self, mount: &str, settings: Fingerprint, targets: &ConnectionTargets) {
         let mut by_mount = sync::lock(&self.by_mount);
-        let known = by_mount
+        let mount_targets = by_mount
             .entry(mount.to_owned())
             .or_insert_with(|| LeastUsed::of(limits::KNOWN_TARGETS));
-        known.insert(settings, Arc::clone(targets));
+        mount_targets.insert(settings, Arc::clone(targets));
     }
 
     /// Forgets the targets of a mount.
@@ -83,18 +83,18 @@ mod tests {
 
     #[test]
     fn known_targets_are_bounded_and_forgotten_per_mount() {
-        let known = KnownTargets::default();
+        let known_targets = KnownTargets::default();
         let one: ConnectionTargets = targets(1, 64).into();
-        known.remember("other", settings(0), &one);
+        known_targets.remember("other", settings(0), &one);
         for number in 0..2 * limits::KNOWN_TARGETS {
-            known.remember("m", settings(number), &one);
+            known_targets.remember("m", settings(number), &one);
         }
-        assert_eq!(sync::lock(&known.by_mount)["m"].count(), limits::KNOWN_TARGETS);
-        assert_eq!(known.find("m", &settings(0)), None);
-        assert_eq!(known.find("other", &settings(0)), Some(Arc::clone(&one)));
-        assert_eq!(known.find("another", &settings(0)), None);
-        known.forget("other");
-        assert_eq!(known.find("other", &settings(0)), None);
-        assert_eq!(known.find("m", &settings(2 * limits::KNOWN_TARGETS - 1)), Some(one));
+        assert_eq!(sync::lock(&known_targets.by_mount)["m"].count(), limits::KNOWN_TARGETS);
+        assert_eq!(known_targets.find("m", &settings(0)), None);
+        assert_eq!(known_targets.find("other", &settings(0)), Some(Arc::clone(&one)));
+        assert_eq!(known_targets.find("another", &settings(0)), None);
+        known_targets.forget("other");
+        assert_eq!(known_targets.find("other", &settings(0)), None);
+        assert_eq!(known_targets.find("m", &settings(2 * limits::KNOWN_TARGETS - 1)), Some(one));
     }
 }

@@ -82,9 +82,9 @@ mod tests {
         let operators = [der(OTHER_AUTHORITY)];
         let both = authorities(&TrustSettings::default(), &operators).unwrap();
         assert_eq!(both.count(), public + 1);
-        let given =
+        let settings =
             TrustSettings { root_certificates: Some(AUTHORITY), ..TrustSettings::default() };
-        assert_eq!(authorities(&given, &operators).unwrap().count(), 1);
+        assert_eq!(authorities(&settings, &operators).unwrap().count(), 1);
     }
 
     #[test]

@@ -46,20 +46,20 @@ fn waiting(entered: AdmissionOutcome) -> oneshot::Receiver<SlotPermit> {
 
 /// Takes all slots that requests may have, for mounts that no test uses otherwise.
 fn fill(all: &Arc<InstanceSlots>) -> Vec<SlotPermit> {
-    let strangers = |n: u32| mount(&format!("stranger {n}"));
+    let other_mount = |n: u32| mount(&format!("stranger {n}"));
     (0..limits::INSTANCES - limits::BACKGROUND_SLOTS)
-        .map(|n| admitted(request(all, &strangers(n), 1)))
+        .map(|n| admitted(request(all, &other_mount(n), 1)))
         .collect()
 }
 
 #[test]
 fn thousand_waiting_calls_do_not_delay_other_mount() {
     let all = InstanceSlots::new(limits::INSTANCES);
-    let mut held = fill(&all);
+    let mut admissions = fill(&all);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
     let mut first: Vec<_> = (0..1_000).map(|_| waiting(request(&all, &greedy, 1))).collect();
     let mut second = waiting(request(&all, &modest, 1));
-    held.truncate(held.len() - 2);
+    admissions.truncate(admissions.len() - 2);
     let served = (first[0].try_recv(), second.try_recv());
     assert!(served.0.is_ok(), "the first call is served first");
     assert!(served.1.is_ok(), "the other mount is served next");
@@ -71,7 +71,7 @@ fn mount_requests_stay_within_share_and_others_pass() {
     let all = InstanceSlots::new(limits::INSTANCES);
     let (greedy, modest) = (mount("greedy"), mount("modest"));
     let most = MountLimits::default().concurrency;
-    let mut held: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
+    let mut admissions: Vec<_> = (0..most).map(|_| admitted(request(&all, &greedy, 1))).collect();
     let mut next = match request(&all, &greedy, 1) {
         AdmissionOutcome::Waits { admission, lacks_room } => {
             assert!(!lacks_room, "no mount is refused in favour of a mount with its share");
@@ -82,7 +82,7 @@ fn mount_requests_stay_within_share_and_others_pass() {
     let mut other = waiting(request(&all, &modest, 1));
     assert!(other.try_recv().is_ok(), "the other mount was admitted at once");
     assert!(next.try_recv().is_err());
-    held.pop();
+    admissions.pop();
     assert!(next.try_recv().is_ok());
     let wider = greedy.with_limits(MountLimits { concurrency: most + 1, ..MountLimits::default() });
     assert!(matches!(
@@ -119,30 +119,30 @@ fn due_work_runs_while_request_slots_are_full() {
 #[test]
 fn double_slot_call_is_not_starved_by_singles() {
     let all = InstanceSlots::new(limits::INSTANCES);
-    let mut held = fill(&all);
+    let mut admissions = fill(&all);
     let (nested, plain) = (mount("nested"), mount("plain"));
     let mut two = waiting(request(&all, &nested, 2));
     let mut one = waiting(request(&all, &plain, 1));
-    held.pop();
+    admissions.pop();
     assert!(two.try_recv().is_err() && one.try_recv().is_err(), "the one slot is kept for it");
-    held.pop();
+    admissions.pop();
     assert!(two.try_recv().is_ok());
-    held.pop();
+    admissions.pop();
     assert!(one.try_recv().is_ok());
 }
 
 #[test]
 fn a_cancelled_waiter_gives_back_its_slot() {
     let all = InstanceSlots::new(limits::INSTANCES);
-    let mut held = fill(&all);
+    let mut admissions = fill(&all);
     let mount = mount("mount");
     drop(waiting(request(&all, &mount, 1)));
-    let given = waiting(request(&all, &mount, 1));
+    let waiter = waiting(request(&all, &mount, 1));
     let mut last = waiting(request(&all, &mount, 1));
-    held.pop();
-    drop(given);
+    admissions.pop();
+    drop(waiter);
     assert!(last.try_recv().is_ok());
-    drop(held);
+    drop(admissions);
     assert_eq!(all.free(), limits::INSTANCES as usize);
     assert_eq!(mount.taken().slots(), 0);
 }
@@ -163,42 +163,45 @@ fn waiting_calls_of_mount_are_bounded() {
 #[test]
 fn full_queue_of_client_leaves_other_served_next() {
     let all = InstanceSlots::new(limits::INSTANCES);
-    let mut held = fill(&all);
+    let mut admissions = fill(&all);
     let mount = mount("mount");
     let mut greedy: Vec<_> =
         (0..limits::WAITING_CALLS).map(|_| waiting(request_of(&all, &mount, 1))).collect();
     assert!(matches!(request_of(&all, &mount, 1), AdmissionOutcome::Crowded));
     let mut modest = waiting(request_of(&all, &mount, 2));
     let made_room = greedy.pop().map(|mut last| last.try_recv());
-    assert_eq!(made_room.map(|told| told.err()), Some(Some(oneshot::error::TryRecvError::Closed)));
-    held.pop();
+    assert_eq!(
+        made_room.map(|answer| answer.err()),
+        Some(Some(oneshot::error::TryRecvError::Closed))
+    );
+    admissions.pop();
     let first = greedy[0].try_recv();
     assert!(first.is_ok() && modest.try_recv().is_err());
-    held.pop();
+    admissions.pop();
     assert!(modest.try_recv().is_ok(), "after one call of the other client");
 }
 
 #[test]
 fn places_go_round_by_mount() {
     let all = InstanceSlots::new(limits::INSTANCES);
-    let held = fill(&all);
+    let admissions = fill(&all);
     let mounts: Vec<_> = (0..4).map(|n| mount(&n.to_string())).collect();
     let mut queues: Vec<_> = mounts
         .iter()
         .map(|mount| (0..40).map(|_| waiting(request(&all, mount, 1))).collect::<Vec<_>>())
         .collect();
-    let mut given = BTreeMap::new();
-    let mut kept = Vec::new();
-    for (round, admission) in held.into_iter().take(40).enumerate() {
+    let mut counts = BTreeMap::new();
+    let mut served_admissions = Vec::new();
+    for (round, admission) in admissions.into_iter().take(40).enumerate() {
         drop(admission);
         for (number, queue) in queues.iter_mut().enumerate() {
             let served = queue.iter_mut().filter_map(|admission| admission.try_recv().ok());
             for admission in served.collect::<Vec<_>>() {
-                kept.push(admission);
-                *given.entry(number).or_insert(0) += 1;
+                served_admissions.push(admission);
+                *counts.entry(number).or_insert(0) += 1;
             }
         }
-        let (least, most) = (given.values().min(), given.values().max());
-        assert!(round < 4 || most.unwrap() - least.unwrap() <= 1, "{given:?}");
+        let (least, most) = (counts.values().min(), counts.values().max());
+        assert!(round < 4 || most.unwrap() - least.unwrap() <= 1, "{counts:?}");
     }
 }

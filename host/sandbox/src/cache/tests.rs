@@ -61,9 +61,9 @@ fn least_recent_entry_is_evicted_except_for_oversize() {
     for key in ["a", "b", "c", "d"] {
         cache.remove(key);
     }
-    let kept = cache.lock();
-    assert_eq!((kept.bytes, kept.by_use.len()), (0, 0));
-    drop(kept);
+    let state = cache.lock();
+    assert_eq!((state.bytes, state.by_use.len()), (0, 0));
+    drop(state);
     for number in 0..=limits::CACHE_ENTRIES {
         cache.put(&number.to_string(), Zeroizing::default(), long(), usize::MAX);
     }

@@ -120,8 +120,8 @@ async fn small_component_does_not_wait_for_large() {
          printf '{answer}\ncode'"
     );
     let script = Script::new("lanes", &lines);
-    let made = Command::new("mkfifo").arg(script.file("go")).status().unwrap();
-    assert!(made.success());
+    let status = Command::new("mkfifo").arg(script.file("go")).status().unwrap();
+    assert!(status.success());
     let compiler = Arc::new(script.compiler());
     let large = Arc::new(vec![0; SMALL_COMPONENT_BYTES + 1]);
     let wait = Duration::from_millis(50);
@@ -142,8 +142,8 @@ async fn repeated_upload_gets_result_of_continued_compilation() {
          printf '{answer}\\ncode'"
     );
     let script = Script::new("waits", &lines);
-    let made = Command::new("mkfifo").arg(script.file("go")).status().unwrap();
-    assert!(made.success());
+    let status = Command::new("mkfifo").arg(script.file("go")).status().unwrap();
+    assert!(status.success());
     let (compiler, wasm) = (script.compiler(), Arc::new(b"wasm".to_vec()));
     let wait = Duration::from_millis(50);
     let late = compiler.compile_within(wait, Arc::clone(&wasm)).await.err().unwrap();

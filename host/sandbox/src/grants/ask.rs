@@ -96,7 +96,7 @@ impl fmt::Display for GrantPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any(act) => {
-                let named = TARGETLESS.iter().find(|(known, _)| known == act);
+                let named = TARGETLESS.iter().find(|(candidate, _)| candidate == act);
                 f.write_str(named.map_or("", |(_, word)| word))
             }
             Self::Of(grant) => grant.fmt(f),

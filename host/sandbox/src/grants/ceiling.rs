@@ -30,9 +30,9 @@ pub fn check(ceiling: &[GrantPattern], grant: &Grant) -> Result<(), String> {
 
 /// Returns whether the ceiling allows all of an ask.
 #[must_use]
-pub fn allows(ceiling: &[GrantPattern], asked: &GrantPattern) -> bool {
-    match asked {
-        GrantPattern::Any(_) => ceiling.contains(asked),
+pub fn allows(ceiling: &[GrantPattern], pattern: &GrantPattern) -> bool {
+    match pattern {
+        GrantPattern::Any(_) => ceiling.contains(pattern),
         GrantPattern::Of(grant) => is_below(ceiling, grant),
     }
 }

@@ -27,7 +27,7 @@ impl MountLimits {
             let granted = granted.iter().find_map(|grant| value_in(grant, word));
             let value = match (granted, line(rights.asked)) {
                 (Some(granted), _) => granted.min(ceiling.unwrap_or(most)),
-                (None, Some(asked)) => asked.min(ceiling.unwrap_or(unsaid)),
+                (None, Some(ask)) => ask.min(ceiling.unwrap_or(unsaid)),
                 (None, None) => usual.min(ceiling.unwrap_or(UNBOUNDED)),
             };
             word.set(&mut limits, value);

@@ -256,7 +256,7 @@ impl fmt::Display for Grant {
             Self::Ambient(AmbientValue::CloudToken) => f.write_str("ambient:cloud-token"),
             Self::Ambient(AmbientValue::PodIdentity) => f.write_str("ambient:pod-identity"),
             Self::Crypto(verb) => {
-                let named = VERBS.iter().find(|(known, _)| known == verb);
+                let named = VERBS.iter().find(|(candidate, _)| candidate == verb);
                 write!(f, "crypto:{}", named.map_or("", |(_, word)| word))
             }
             Self::Database(DatabasePlugins::Any) => write!(f, "database:{ANY}"),
@@ -285,10 +285,10 @@ impl SqlDriver {
 }
 
 fn read_sql(target: &str) -> Result<Grant, String> {
-    let known = [SqlDriver::Postgres, SqlDriver::Mysql];
+    let drivers = [SqlDriver::Postgres, SqlDriver::Mysql];
     let (place, host, port) =
-        read_endpoint(target, known.map(SqlDriver::word), known.map(SqlDriver::port))?;
-    let [postgres, mysql] = known;
+        read_endpoint(target, drivers.map(SqlDriver::word), drivers.map(SqlDriver::port))?;
+    let [postgres, mysql] = drivers;
     Ok(Grant::Sql { driver: if place == 0 { postgres } else { mysql }, host, port })
 }
 
@@ -300,9 +300,9 @@ fn read_endpoint<const N: usize>(
     ports: [u16; N],
 ) -> Result<(usize, HostPattern, u16), String> {
     let endpoint = EndpointPattern::parse(text)?;
-    let known =
+    let entry =
         schemes.iter().zip(ports).enumerate().find(|(_, (scheme, _))| **scheme == endpoint.scheme);
-    let Some((place, (_, port))) = known else {
+    let Some((place, (_, port))) = entry else {
         let scheme = endpoint.scheme;
         return Err(format!(
             "there is no scheme {}{}",

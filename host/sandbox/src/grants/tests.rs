@@ -17,11 +17,11 @@ fn lines(lines: &[&str]) -> Vec<Grant> {
 
 /// Returns the grants of a mount of the database engine.
 fn mount(maker: Publisher, granted: Option<&[&str]>) -> Grants {
-    let (asked, granted) = (asks(&["database"]), granted.map(lines));
+    let (patterns, granted) = (asks(&["database"]), granted.map(lines));
     Grants::of(&GrantLayers {
         mount: "m/",
         maker,
-        asked: &asked,
+        asked: &patterns,
         ceiling: None,
         granted: granted.as_deref(),
     })
@@ -48,12 +48,12 @@ fn allowed_act_needs_request_ceiling_and_grant() {
     for layers in 0..8 {
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { vec!["database:orders"] } else { vec!["database:other"] };
-        let (asked, ceiling, granted) =
+        let (patterns, ceiling, granted) =
             (asks(&line(has(0))), asks(&line(has(1))), lines(&line(has(2))));
         let rights = GrantLayers {
             mount: "m/",
             maker: Publisher::Uploaded,
-            asked: &asked,
+            asked: &patterns,
             ceiling: Some(&ceiling),
             granted: Some(&granted),
         };
@@ -77,9 +77,9 @@ fn database_plugin_target_needs_request_ceiling_and_grant() {
     for layers in 0..8 {
         let has = |bit: u32| layers & (1 << bit) != 0;
         let line = |is: bool| if is { LINE } else { "sql:postgres://other.example:5432" };
-        let (asked, ceiling) = ([line(has(0)).to_owned()], asks(&[line(has(1))]));
+        let (patterns, ceiling) = ([line(has(0)).to_owned()], asks(&[line(has(1))]));
         let dials =
-            DialingPlugin { maker: Publisher::Uploaded, asks: &asked, ceiling: Some(&ceiling) };
+            DialingPlugin { maker: Publisher::Uploaded, asks: &patterns, ceiling: Some(&ceiling) };
         let granted = mount(Publisher::Official, Some(&[line(has(2))])).for_connection(&dials, &[]);
         let refusal = match (has(0), has(1), has(2)) {
             (true, true, true) => {
@@ -108,8 +108,11 @@ fn private_address_needs_mount_grant_and_ceiling() {
     let reach = dials(&grants, "db.example").unwrap();
     assert!(reach.check_address("10.0.1.2:5432".parse().unwrap()).is_ok());
     assert!(reach.check_address("10.9.1.2:5432".parse().unwrap()).is_err());
-    let told = |address: &str| reach.refusal(address.parse().unwrap(), "a private address").message;
-    assert!(told("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'"));
+    let refusal =
+        |address: &str| reach.refusal(address.parse().unwrap(), "a private address").message;
+    assert!(
+        refusal("10.9.1.2").ends_with("bulkhead plugin register --grant 'address:10.9.1.2/32'")
+    );
     let bare = below(Publisher::Uploaded, Some(&ceiling), Some(&[LINE]));
     let reach = dials(&bare, "db.example").unwrap();
     let refused = reach.refusal("10.0.1.2".parse().unwrap(), "a private address").message;
@@ -179,12 +182,12 @@ const DIRECTORY: LdapServer = LdapServer {
 };
 
 /// Returns the grants of a mount whose engine asks for these lines.
-fn asking(maker: Publisher, asked: &[&str], granted: Option<&[&str]>) -> Grants {
-    let (asked, granted) = (asks(asked), granted.map(lines));
+fn asking(maker: Publisher, patterns: &[&str], granted: Option<&[&str]>) -> Grants {
+    let (patterns, granted) = (asks(patterns), granted.map(lines));
     Grants::of(&GrantLayers {
         mount: "m/",
         maker,
-        asked: &asked,
+        asked: &patterns,
         ceiling: None,
         granted: granted.as_deref(),
     })
@@ -229,10 +232,10 @@ fn http_grant_covers_exact_origin_or_subdomains() {
 #[test]
 fn official_mount_has_requested_origins_until_narrowed() {
     let login = origin("https://login.example.com");
-    let asked = ["http:https://*.example.com"];
-    assert!(asking(Publisher::Official, &asked, None).check_act(&Act::Http(&login)).is_ok());
+    let patterns = ["http:https://*.example.com"];
+    assert!(asking(Publisher::Official, &patterns, None).check_act(&Act::Http(&login)).is_ok());
     assert!(
-        asking(Publisher::Official, &asked, Some(&[])).check_act(&Act::Http(&login)).is_err(),
+        asking(Publisher::Official, &patterns, Some(&[])).check_act(&Act::Http(&login)).is_err(),
         "the grants of the mount are empty"
     );
     assert!(asking(Publisher::Official, &["http"], None).check_act(&Act::Http(&login)).is_ok());
@@ -240,7 +243,7 @@ fn official_mount_has_requested_origins_until_narrowed() {
     assert!(
         asking(Publisher::Official, &["http"], narrowed).check_act(&Act::Http(&login)).is_err()
     );
-    assert!(asking(Publisher::Uploaded, &asked, None).check_act(&Act::Http(&login)).is_err());
+    assert!(asking(Publisher::Uploaded, &patterns, None).check_act(&Act::Http(&login)).is_err());
     assert!(asking(Publisher::Uploaded, &["http"], None).check_act(&Act::Http(&login)).is_err());
 }
 
@@ -251,11 +254,11 @@ fn reach_of(grants: &Grants, url: &str) -> AllowedAddresses {
 
 #[test]
 fn untargeted_official_ask_reaches_all_addresses_except_metadata() {
-    let mut made = vec![
+    let mut grant_sets = vec![
         asking(Publisher::Official, &["http"], None),
         asking(Publisher::Official, &["http"], Some(&["http:*"])),
     ];
-    for grants in &made {
+    for grants in &grant_sets {
         let reach = reach_of(grants, "https://api.example");
         for address in ["192.0.32.1:443", "10.1.2.3:443", "127.0.0.1:443", "[fd00::1]:443"] {
             assert!(reach.check_address(address.parse().unwrap()).is_ok(), "{address}");
@@ -272,12 +275,12 @@ fn untargeted_official_ask_reaches_all_addresses_except_metadata() {
         );
     }
     let narrowed = ["http:https://api.example", "http:https://*.example"];
-    made = vec![
+    grant_sets = vec![
         asking(Publisher::Official, &["http"], Some(&narrowed)),
         asking(Publisher::Official, &["http:https://api.example"], None),
         asking(Publisher::Uploaded, &["http"], Some(&["http:*"])),
     ];
-    for grants in &made {
+    for grants in &grant_sets {
         let refused =
             reach_of(grants, "https://api.example").check_address("10.1.2.3:443".parse().unwrap());
         assert!(

@@ -23,7 +23,7 @@ const SECRET_WORDS: [&str; 7] =
 impl Host for CallState {
     fn environment(&mut self, name: String) -> wasmtime::Result<Result<Option<String>, Failure>> {
         granted!(self, Act::Ambient(AmbientAct::Environment(&name)));
-        let value = match self.resources.surroundings.value(&name) {
+        let value = match self.resources.ambient.value(&name) {
             Ok(Some(value)) => value,
             Ok(None) => return Ok(Ok(None)),
             Err(refused) => return Ok(Err(refusal(&refused))),
@@ -47,29 +47,29 @@ impl Host for CallState {
             return Err(ExceededLimit::count("http-calls", most).into());
         }
         let meter = ByteMeter::new(&self.context.tree.http_bytes, self.limits().http_bytes);
-        let given = token(self, &cloud, &audience, &meter).await;
+        let cloud_token = token(self, &cloud, &audience, &meter).await;
         if meter.is_over() {
             return Err(ExceededLimit::size("http-bytes", self.limits().http_bytes).into());
         }
-        let given = match given {
-            Ok(given) => given,
+        let cloud_token = match cloud_token {
+            Ok(cloud_token) => cloud_token,
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
-        self.context.tree.secrets.add(&given.token);
-        self.charge(given.token.len())?;
-        let ExpiringToken { token, expires } = given;
+        self.context.tree.secrets.add(&cloud_token.token);
+        self.charge(cloud_token.token.len())?;
+        let ExpiringToken { token, expires } = cloud_token;
         Ok(Ok(MachineToken { token, expires, ext: Vec::new() }))
     }
 
     async fn find_pod(&mut self) -> wasmtime::Result<Result<Option<Pod>, Failure>> {
         granted!(self, Act::Ambient(AmbientAct::PodIdentity));
         self.charge_work(limits::PEM_BYTES)?;
-        let pod = match self.resources.surroundings.pod() {
+        let pod = match self.resources.ambient.pod() {
             Ok(Some(pod)) => pod,
             Ok(None) => return Ok(Ok(None)),
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
-        let namespace = self.resources.surroundings.pod_namespace().await;
+        let namespace = self.resources.ambient.pod_namespace().await;
         self.charge(namespace.as_ref().map_or(0, String::len))?;
         let (host, port) = (address_of(&pod.cluster.host), pod.cluster.port);
         Ok(Ok(Some(Pod { host, port, namespace, ext: Vec::new() })))
@@ -84,22 +84,22 @@ async fn token(
     meter: &ByteMeter,
 ) -> Result<ExpiringToken, Refused> {
     let cloud = CloudProvider::of(cloud)?;
-    let question = state.resources.surroundings.question(cloud, audience)?;
+    let question = state.resources.ambient.question(cloud, audience)?;
     state.context.tree.mark_effect(SideEffect::Safe);
     let at = Instant::now();
     let until = state.context.deadline.min(at + limits::METADATA_TIMEOUT);
-    let kept = state.resources.cloud_tokens.of(cloud, audience, at);
-    let Ok(mut kept) = timeout_at(until, kept.lock()).await else {
+    let cache = state.resources.cloud_tokens.of(cloud, audience, at);
+    let Ok(mut cache) = timeout_at(until, cache.lock()).await else {
         let message = "the cloud's metadata service is slow; try again later";
         return Err(Refused::new(FailureKind::TimedOut, message));
     };
     let now = state.resources.store.now();
-    if let Some(answer) = kept.cached_answer(now, Instant::now()) {
+    if let Some(answer) = cache.cached_answer(now, Instant::now()) {
         return answer;
     }
     let answered = request_metadata(question, until, meter).await;
-    let given = answered.and_then(|answered| cloud.token_of(&answered, now));
-    kept.store_answer(given, now, Instant::now())
+    let new_answer = answered.and_then(|answered| cloud.token_of(&answered, now));
+    cache.store_answer(new_answer, now, Instant::now())
 }
 
 /// Sends the request in a separate task, because HTTP needs more stack than a call has. The task

@@ -127,12 +127,12 @@ impl Host for CallState {
             Ok(generation) => generation,
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
-        let made = match generate(self, generation).await? {
-            Ok(made) => made,
+        let key_pair = match generate(self, generation).await? {
+            Ok(key_pair) => key_pair,
             Err(refused) => return Ok(Err(refusal(&refused))),
         };
-        keep_secret(self, &made.private_key);
-        Ok(report_result(crypto_words::generated(&made)))
+        keep_secret(self, &key_pair.private_key);
+        Ok(report_result(crypto_words::generated(&key_pair)))
     }
 
     fn read_certificate(&mut self, pem: String) -> ImportResult<Certificate> {
@@ -222,14 +222,14 @@ async fn compute<T: Send + 'static>(
     run_blocking(permit, work).await
 }
 
-/// Computes beside the runtime's workers, and drops `held` when the work is done, even if the call
-/// was cut.
+/// Computes beside the runtime's workers, and drops `guards` when the work is done, even if the
+/// call was cut.
 async fn run_blocking<T: Send + 'static>(
-    held: impl Send + 'static,
+    guards: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> wasmtime::Result<T> {
     let computed = tokio::task::spawn_blocking(move || {
-        let _held = held;
+        let _guards = guards;
         work()
     });
     computed.await.map_err(|_| format_err!("the host's cryptography failed"))
@@ -259,8 +259,8 @@ async fn hash_within<T: Send + 'static>(
     state.charge_work(cost.work() / limits::HASH_WORK_SHARE)?;
     let turns = state.context.compartment.taken().turns();
     let turn = state.resources.process.slow_work.hash(turns, state.context.tree.caller()).await;
-    let held: (Option<SlowWorkPermit>, HostWorkMemory) = (turn, lend(state, cost.memory())?);
-    run_blocking(held, work).await
+    let guards: (Option<SlowWorkPermit>, HostWorkMemory) = (turn, lend(state, cost.memory())?);
+    run_blocking(guards, work).await
 }
 
 fn lend(state: &mut CallState, bytes: usize) -> wasmtime::Result<HostWorkMemory> {

@@ -44,8 +44,8 @@ struct AskedRequest {
 }
 
 impl From<contract::Request> for AskedRequest {
-    fn from(asked: contract::Request) -> Self {
-        let contract::Request { timeout, identity, .. } = asked;
+    fn from(plugin_request: contract::Request) -> Self {
+        let contract::Request { timeout, identity, .. } = plugin_request;
         let header = |contract::Header { name, value }| HttpHeader { name, value };
         let tls = |tls: contract::Tls| HttpTls {
             root_certificates: tls.root_certificates,
@@ -54,13 +54,13 @@ impl From<contract::Request> for AskedRequest {
             server_name: tls.server_name,
         };
         let request = HttpRequest {
-            method: asked.method,
-            url: asked.url,
-            headers: asked.headers.into_iter().map(header).collect(),
-            body: asked.body,
-            tls: asked.tls.map(tls),
-            secrets: asked.secrets,
-            safe: asked.safe,
+            method: plugin_request.method,
+            url: plugin_request.url,
+            headers: plugin_request.headers.into_iter().map(header).collect(),
+            body: plugin_request.body,
+            tls: plugin_request.tls.map(tls),
+            secrets: plugin_request.secrets,
+            safe: plugin_request.safe,
         };
         Self { request, timeout, identity }
     }
@@ -78,9 +78,9 @@ impl Host for CallState {
         &mut self,
         request: contract::Request,
     ) -> wasmtime::Result<Result<Response, Failure>> {
-        let (request, asked) = check_request(self, request)?;
+        let (request, target) = check_request(self, request)?;
         let meter = ByteMeter::new(&self.context.tree.http_bytes, self.limits().http_bytes);
-        let done = match asked {
+        let done = match target {
             Ok(target) => send(self, target, request, &meter).await,
             Err(refused) => Err(refused),
         };
@@ -101,21 +101,22 @@ fn check_request(
     if state.context.tree.count_http_call() > most {
         return Err(ExceededLimit::count("http-calls", most).into());
     }
-    let asked = AskedRequest::from(request);
-    state.charge(http::secrets(&asked.request).map(str::len).sum())?;
-    http::secrets(&asked.request).for_each(|secret| state.context.tree.secrets.add(secret));
-    let (origin, uri) = match http::parse_url(&asked.request.url) {
+    let plugin_request = AskedRequest::from(request);
+    state.charge(http::secrets(&plugin_request.request).map(str::len).sum())?;
+    http::secrets(&plugin_request.request)
+        .for_each(|secret| state.context.tree.secrets.add(secret));
+    let (origin, uri) = match http::parse_url(&plugin_request.request.url) {
         Ok(parsed) => parsed,
         Err(why) => {
             let refused = report(state, "unknown", &Refused::invalid(why));
-            return Ok((asked, Err(refused)));
+            return Ok((plugin_request, Err(refused)));
         }
     };
-    let target = match vet(state, &asked, &origin) {
+    let target = match vet(state, &plugin_request, &origin) {
         Ok(reach) => Ok(HttpTarget { origin, asked: uri, reach }),
         Err(refused) => Err(report(state, &origin.to_string(), &refused)),
     };
-    Ok((asked, target))
+    Ok((plugin_request, target))
 }
 
 /// Returns the addresses to which the origin may resolve: by the origin's own grant, or by the
@@ -130,7 +131,7 @@ fn vet(
         None => grants.reach_of_origin(origin, own),
         Some(POD) => {
             let reach = grants.reach_of_pod(own)?;
-            let pod = state.resources.surroundings.pod()?.ok_or_else(|| {
+            let pod = state.resources.ambient.pod()?.ok_or_else(|| {
                 let message = "this server is not a pod: the environment names no cluster";
                 Refused::new(FailureKind::PreconditionFailed, message)
             })?;
@@ -195,16 +196,16 @@ impl From<String> for SendFailure {
 async fn exchange(
     state: &mut CallState,
     target: HttpTarget,
-    asked: AskedRequest,
+    plugin_request: AskedRequest,
     meter: &ByteMeter,
 ) -> Result<HttpAnswer, SendFailure> {
     let HttpTarget { origin, asked: uri, reach } = target;
-    let AskedRequest { mut request, timeout, identity } = asked;
+    let AskedRequest { mut request, timeout, identity } = plugin_request;
     let is_safe = http::is_safe(&request)?;
     let until = exchange_deadline(state, timeout);
     if identity.is_some() {
         let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
-        add_pod_identity(&resources.surroundings, &tree.secrets, &mut request).await?;
+        add_pod_identity(&resources.ambient, &tree.secrets, &mut request).await?;
     }
     let outbound = &state.resources.outbound;
     // The pod's cluster is in the pod's own network, so no proxy is used.
@@ -238,19 +239,19 @@ async fn exchange(
 /// Adds the pod's token and its cluster's authority, read from their files now, unless the
 /// component gave its own. The caller has checked the destination.
 async fn add_pod_identity(
-    surroundings: &AmbientSources,
+    ambient: &AmbientSources,
     secrets: &SecretSet,
     request: &mut HttpRequest,
 ) -> Result<(), Refused> {
     if !request.headers.iter().any(|header| header.name.eq_ignore_ascii_case("authorization")) {
-        let token = surroundings.pod_token().await?;
+        let token = ambient.pod_token().await?;
         secrets.add(&token);
         let (name, value) = ("authorization".to_owned(), format!("Bearer {token}"));
         request.headers.push(HttpHeader { name, value });
     }
     let tls = request.tls.get_or_insert_with(HttpTls::default);
     if tls.root_certificates.is_none() {
-        tls.root_certificates = Some(surroundings.pod_authority().await?);
+        tls.root_certificates = Some(ambient.pod_authority().await?);
     }
     Ok(())
 }
@@ -288,8 +289,9 @@ async fn acquire_connection(
 
 /// Returns the latest end of the exchange.
 fn exchange_deadline(state: &CallState, timeout: u32) -> Instant {
-    let asked = Duration::from_millis(timeout.into());
-    let time = if asked.is_zero() { limits::EFFECT_TIME } else { asked.min(limits::EFFECT_TIME) };
+    let duration = Duration::from_millis(timeout.into());
+    let time =
+        if duration.is_zero() { limits::EFFECT_TIME } else { duration.min(limits::EFFECT_TIME) };
     state.context.deadline.min(Instant::now() + time)
 }
 

@@ -33,13 +33,14 @@ impl Host for CallState {
         &mut self,
         target: contract::Target,
     ) -> wasmtime::Result<Result<(), contract::Failure>> {
-        let (target, asked) = check_servers(self, target, &[])?;
+        let (target, servers) = check_servers(self, target, &[])?;
         let done = async {
-            let login = LdapLogin::new(&target, asked?, &self.resources.tls)?;
+            let login = LdapLogin::new(&target, servers?, &self.resources.tls)?;
             let connection = acquire_connection(self).await?;
-            let known = logins(self);
+            let mount_logins = logins(self);
             let opened =
-                run_detached(self, async move { LdapSession::open(&login, &known).await }).await;
+                run_detached(self, async move { LdapSession::open(&login, &mount_logins).await })
+                    .await;
             drop(connection);
             opened.map(drop)
         };
@@ -52,10 +53,10 @@ impl Host for CallState {
         target: contract::Target,
         query: contract::Query,
     ) -> wasmtime::Result<Result<Vec<contract::Entry>, contract::Failure>> {
-        let (target, asked) = check_servers(self, target, &[])?;
+        let (target, servers) = check_servers(self, target, &[])?;
         let done = match prepare(query.into()) {
             Ok(prepared) => {
-                with_session(self, &target, asked, async |state, mut session| {
+                with_session(self, &target, servers, async |state, mut session| {
                     let work = async move {
                         let found = session.search(&prepared).await;
                         found.map(|found| (session, found))
@@ -76,11 +77,11 @@ impl Host for CallState {
         dn: String,
         changes: Vec<contract::Change>,
     ) -> wasmtime::Result<Result<(), contract::Failure>> {
-        let (target, asked, changes) = check_change(self, target, changes)?;
+        let (target, servers, changes) = check_change(self, target, changes)?;
         let new = secrets(&changes);
         let done = match check_dn(&dn).and_then(|()| check_changes(&changes)) {
             Ok(()) => {
-                with_session(self, &target, asked, async |state, mut session| {
+                with_session(self, &target, servers, async |state, mut session| {
                     logins(state).forget_passwords(&dn, &new);
                     change(state, async move {
                         let done = session.modify(&dn, changes).await;
@@ -102,10 +103,10 @@ impl Host for CallState {
         current: Option<String>,
         new: String,
     ) -> wasmtime::Result<Result<(), contract::Failure>> {
-        let (target, asked) = check_servers(self, target, &passwords(current.as_deref(), &new))?;
+        let (target, servers) = check_servers(self, target, &passwords(current.as_deref(), &new))?;
         let done = match check_dn(&dn).and_then(|()| check_password(&new)) {
             Ok(()) => {
-                with_session(self, &target, asked, async |state, mut session| {
+                with_session(self, &target, servers, async |state, mut session| {
                     logins(state).forget_passwords(&dn, std::slice::from_ref(&new));
                     change(state, async move {
                         let done = session.change_password(&dn, current.as_deref(), &new).await;
@@ -180,21 +181,21 @@ fn check_change(
 async fn with_session<T>(
     state: &mut CallState,
     target: &DirectoryTarget,
-    asked: GrantedServers,
+    servers: GrantedServers,
     work: impl AsyncFnOnce(&mut CallState, LdapSession) -> Result<(LdapSession, T), LdapFailure>,
 ) -> Result<T, LdapFailure> {
-    let login = LdapLogin::new(target, asked?, &state.resources.tls)?;
+    let login = LdapLogin::new(target, servers?, &state.resources.tls)?;
     let connection = acquire_connection(state).await?;
     let key = LdapPoolKey::new(state.mount(), target);
     let (idle, lent) = state.resources.directories.take(&key, login.reaches());
-    let known = logins(state);
+    let mount_logins = logins(state);
     let session = run_detached(state, async move {
         if let Some(mut session) = idle
             && session.is_alive().await
         {
             return Ok(session);
         }
-        LdapSession::open(&login, &known).await
+        LdapSession::open(&login, &mount_logins).await
     });
     let session = session.await?;
     let (session, done) = work(state, session).await?;

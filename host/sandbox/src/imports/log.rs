@@ -61,7 +61,7 @@ fn fit_line(
     let event = fit_name(state, event).into_owned();
     let mut bytes = event.len();
     room = room.saturating_sub(bytes);
-    let mut kept = Vec::new();
+    let mut fields = Vec::new();
     for (key, value) in pairs.iter().take(limits::LOG_PAIRS) {
         let mut key = fit_name(state, key).into_owned();
         if RESERVED_NAMES.contains(&key.as_str()) {
@@ -72,17 +72,17 @@ fn fit_line(
         let took = key.len().saturating_add(value.len());
         room = room.saturating_sub(took);
         bytes = bytes.saturating_add(took);
-        kept.push((key, value));
+        fields.push((key, value));
     }
-    (event, kept, bytes)
+    (event, fields, bytes)
 }
 
 /// Returns a name if it is a word and shows no piece of a secret, and a replacement otherwise.
-fn fit_name<'a>(state: &CallState, given: &'a str) -> Cow<'a, str> {
-    let is_word = (1..=limits::LOG_NAME_BYTES).contains(&given.len())
-        && given.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'));
-    let is_shown = state.context.tree.secrets.scrub(given, limits::LOG_NAME_BYTES) == given;
-    Cow::Borrowed(if is_word && is_shown { given } else { UNNAMED })
+fn fit_name<'a>(state: &CallState, name: &'a str) -> Cow<'a, str> {
+    let is_word = (1..=limits::LOG_NAME_BYTES).contains(&name.len())
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'));
+    let is_shown = state.context.tree.secrets.scrub(name, limits::LOG_NAME_BYTES) == name;
+    Cow::Borrowed(if is_word && is_shown { name } else { UNNAMED })
 }
 
 fn convert_level(level: Level) -> host_services::LogLevel {

@@ -36,8 +36,8 @@ impl Host for CallState {
         &mut self,
         target: contract::Target,
     ) -> wasmtime::Result<Result<(), contract::Failure>> {
-        let (target, asked) = check_endpoints(self, target)?;
-        let done = ping(self, &target, asked).await;
+        let (target, endpoints) = check_endpoints(self, target)?;
+        let done = ping(self, &target, endpoints).await;
         Ok(report(self, &target, done))
     }
 
@@ -47,9 +47,9 @@ impl Host for CallState {
         statement: String,
         parameters: Vec<String>,
     ) -> wasmtime::Result<Result<ResultRows, contract::Failure>> {
-        let (target, asked) = check_endpoints(self, target)?;
+        let (target, endpoints) = check_endpoints(self, target)?;
         let done = async {
-            let lent = lend(self, &target, asked).await?;
+            let lent = lend(self, &target, endpoints).await?;
             within_time(self, lent.query(&statement, &parameters)).await
         };
         let done = done.await;
@@ -61,9 +61,9 @@ impl Host for CallState {
         target: contract::Target,
         statements: Vec<contract::Statement>,
     ) -> wasmtime::Result<Result<(), contract::Failure>> {
-        let (target, asked) = check_endpoints(self, target)?;
+        let (target, endpoints) = check_endpoints(self, target)?;
         let statements: Vec<_> = statements.into_iter().map(SqlStatement::from).collect();
-        let done = match lend(self, &target, asked).await {
+        let done = match lend(self, &target, endpoints).await {
             Ok(lent) => change(self, async move { lent.transact(&statements).await }).await,
             Err(failure) => Err(failure),
         };
@@ -75,9 +75,9 @@ impl Host for CallState {
         target: contract::Target,
         statement: contract::Statement,
     ) -> wasmtime::Result<Result<(), contract::Failure>> {
-        let (target, asked) = check_endpoints(self, target)?;
+        let (target, endpoints) = check_endpoints(self, target)?;
         let statement = SqlStatement::from(statement);
-        let done = match lend(self, &target, asked).await {
+        let done = match lend(self, &target, endpoints).await {
             Ok(lent) => change(self, async move { lent.execute(&statement).await }).await,
             Err(failure) => Err(failure),
         };
@@ -107,9 +107,9 @@ fn check_endpoints(
 fn admit(
     state: &CallState,
     target: &DatabaseTarget,
-    asked: Result<Vec<AllowedAddresses>, SqlFailure>,
+    endpoints: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<(PoolKey, Vec<AllowedAddresses>), SqlFailure> {
-    let reaches = asked?;
+    let reaches = endpoints?;
     check_size(target)?;
     let Some(key) = pool_key(state, target) else {
         return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
@@ -145,9 +145,9 @@ fn check_size(target: &DatabaseTarget) -> Result<(), SqlFailure> {
 async fn ping(
     state: &mut CallState,
     target: &DatabaseTarget,
-    asked: Result<Vec<AllowedAddresses>, SqlFailure>,
+    endpoints: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<(), SqlFailure> {
-    let (key, reaches) = admit(state, target, asked)?;
+    let (key, reaches) = admit(state, target, endpoints)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
     let login = login(&resources, &tree, target, (key, reaches));
     let pinged = match state.password_use {
@@ -162,9 +162,9 @@ async fn ping(
 async fn lend(
     state: &mut CallState,
     target: &DatabaseTarget,
-    asked: Result<Vec<AllowedAddresses>, SqlFailure>,
+    endpoints: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<SqlSession, SqlFailure> {
-    let (key, reaches) = admit(state, target, asked)?;
+    let (key, reaches) = admit(state, target, endpoints)?;
     let (resources, tree) = (Arc::clone(&state.resources), Arc::clone(&state.context.tree));
     let login = login(&resources, &tree, target, (key, reaches));
     let lent = match &state.password_use {

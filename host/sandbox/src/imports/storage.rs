@@ -60,8 +60,8 @@ impl Host for CallState {
         // The unit of work keeps each record twice: as a key of the range, and with its value.
         let place = (limits::LISTED_KEY_BYTES + limits::ROW_BYTES)
             .saturating_add(prefix.len().saturating_mul(2));
-        let held = |(key, _): &(String, Entry)| key.len().saturating_mul(2).saturating_add(place);
-        self.charge(found.iter().flatten().map(held).sum())?;
+        let size = |(key, _): &(String, Entry)| key.len().saturating_mul(2).saturating_add(place);
+        self.charge(found.iter().flatten().map(size).sum())?;
         Ok(found)
     }
 
@@ -195,8 +195,8 @@ fn below(mount: &str, key: &str) -> String {
 
 fn check(key: &str) -> Result<(), Failure> {
     let printable = key.chars().all(|c| !c.is_control());
-    let whole = key.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
-    if key.len() <= limits::KEY_BYTES && printable && whole {
+    let has_valid_segments = key.split('/').all(|segment| !matches!(segment, "" | "." | ".."));
+    if key.len() <= limits::KEY_BYTES && printable && has_valid_segments {
         return Ok(());
     }
     Err(invalid(format!(

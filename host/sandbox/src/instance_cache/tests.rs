@@ -100,7 +100,7 @@ impl Stage {
     /// Reads in a fresh instance. The call may be cut, because the sandbox is closing.
     async fn read_while_closing(&self, reuse: &InstanceReuse) {
         match self.read(reuse, "tally").await {
-            Ok(told) => assert_eq!(told["calls"], 1),
+            Ok(answer) => assert_eq!(answer["calls"], 1),
             Err(cut) => assert_eq!(cut.kind, FailureKind::Unavailable, "{}", cut.message),
         }
     }
@@ -367,11 +367,11 @@ async fn only_answered_call_leaves_instance_reusable() {
 async fn grown_starved_or_handle_holding_instance_is_dropped() {
     let stage = Stage::new("grown").await;
     let reuse = bounded(&stage, ReuseBounds::default());
-    for (path, got, kept) in
+    for (path, got, idle) in
         [("reserve/64", true, 1), ("reserve/4096", true, 0), ("reserve/100000", false, 0)]
     {
         assert_eq!(stage.read(&reuse, path).await.unwrap()["got"], got, "{path}");
-        assert_eq!(cache(&reuse).idle(), kept, "{path}");
+        assert_eq!(cache(&reuse).idle(), idle, "{path}");
     }
     assert_eq!(stage.read(&reuse, "input").await.unwrap()["bytes"], 0);
     assert_eq!(cache(&reuse).idle(), 0, "an instance with an open stream is not reused");
@@ -432,8 +432,8 @@ async fn instance_serves_only_own_mount_and_component() {
 async fn secret_of_call_is_unknown_to_next_call() {
     let stage = Stage::new("secrets").await;
     let reuse = bounded(&stage, ReuseBounds::default());
-    let told = stage.read(&reuse, "tell").await.unwrap_err();
-    assert_eq!(told.message, "unrecognised option [secret]");
+    let failure = stage.read(&reuse, "tell").await.unwrap_err();
+    assert_eq!(failure.message, "unrecognised option [secret]");
     assert_eq!(cache(&reuse).idle(), 1);
     let said = stage.read(&reuse, &format!("say/{PASSWORD}")).await.unwrap_err();
     assert_eq!(said.message, PASSWORD, "the next call was never given it as a secret");
@@ -548,13 +548,13 @@ async fn calls_at_once_never_share_an_instance() {
         })
     };
     let callers: Vec<_> = (0..8).map(calls).collect();
-    let mut made = 0;
+    let mut instances = 0;
     for caller in callers {
-        made += caller.await.unwrap();
+        instances += caller.await.unwrap();
     }
-    assert!((1..=8).contains(&made), "{made} instances for 8 callers");
+    assert!((1..=8).contains(&instances), "{instances} instances for 8 callers");
     let idle = cache(&reuse).idle();
-    assert_eq!((stage.free(), idle as u64), (limits::INSTANCES as usize - idle, made));
+    assert_eq!((stage.free(), idle as u64), (limits::INSTANCES as usize - idle, instances));
     drop(reuse);
     Arc::into_inner(stage).unwrap().end().await;
 }

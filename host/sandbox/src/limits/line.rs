@@ -82,9 +82,9 @@ impl LimitLine {
             return Err(format!("{name} of 0 lets nothing run; give more, or leave the line out"));
         }
         if value > most {
-            let (asked, most) = (form.show(value), form.show(most));
+            let (requested, most) = (form.show(value), form.show(most));
             return Err(format!(
-                "{name}={asked} is more than anybody is granted; the most is {name}={most}"
+                "{name}={requested} is more than anybody is granted; the most is {name}={most}"
             ));
         }
         Ok(Self { word: *word, value })
@@ -165,7 +165,7 @@ impl LimitWord {
 
     /// Returns the limit with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        WORDS.iter().find(|(_, known, _)| *known == name).map(|(word, ..)| *word)
+        WORDS.iter().find(|(_, word, _)| *word == name).map(|(word, ..)| *word)
     }
 
     /// Returns the limit's value, in the limit's own unit.

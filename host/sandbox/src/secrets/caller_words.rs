@@ -23,14 +23,14 @@ impl CallerWords {
         Self { captures, fields: call.fields.clone().into() }
     }
 
-    /// Returns the runs of all words except the values `told`, which come from fields marked
+    /// Returns the runs of all words except the values `secrets`, which come from fields marked
     /// secret.
-    pub(super) fn runs(&self, told: &[Zeroizing<String>]) -> SecretRuns {
+    pub(super) fn runs(&self, secrets: &[Zeroizing<String>]) -> SecretRuns {
         let mut words = self.captures.clone();
         if let Ok(fields) = serde_json::from_str(&self.fields) {
             collect(
                 &fields,
-                &|text| !told.iter().any(|secret| secret.as_str() == text),
+                &|text| !secrets.iter().any(|secret| secret.as_str() == text),
                 &mut words,
             );
         }

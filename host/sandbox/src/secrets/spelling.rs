@@ -29,9 +29,9 @@ pub(super) fn others(value: &str) -> Vec<Zeroizing<String>> {
     // out.
     for skipped in 0..GROUP {
         let bytes = value.as_bytes().get(skipped..).unwrap_or_default();
-        let whole = bytes.get(..bytes.len() / GROUP * GROUP).unwrap_or_default();
-        add(STANDARD_NO_PAD.encode(whole));
-        add(URL_SAFE_NO_PAD.encode(whole));
+        let groups = bytes.get(..bytes.len() / GROUP * GROUP).unwrap_or_default();
+        add(STANDARD_NO_PAD.encode(groups));
+        add(URL_SAFE_NO_PAD.encode(groups));
     }
     add(hexadecimal::text(value.as_bytes()));
     spelled

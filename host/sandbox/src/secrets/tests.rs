@@ -76,16 +76,16 @@ fn pem_body_is_redacted_without_its_markers() {
         let pem = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
         let file = json!({ "private_key": pem }).to_string();
         for secret in [&pem, &file, &pem.replace('\n', "\r\n")] {
-            let known = set(&[secret]);
-            for told in [
+            let secrets = set(&[secret]);
+            for text in [
                 "ca_private_key: the PEM holds a certificate and no private key",
                 "the certificate is not that of the EC private key; give one RSA private key",
                 "write it with -----BEGIN PRIVATE KEY----- before it",
             ] {
-                assert_eq!(known.scrub(told, TEXT), told, "{label}");
+                assert_eq!(secrets.scrub(text, TEXT), text, "{label}");
             }
             for piece in [body.to_owned(), body[..20].to_owned(), pem.clone()] {
-                let scrubbed = known.scrub(&format!("it is {piece}, they say"), TEXT);
+                let scrubbed = secrets.scrub(&format!("it is {piece}, they say"), TEXT);
                 assert!(scrubbed.contains(REDACTION), "{scrubbed}");
                 let shown = letters(&scrubbed);
                 for run in body.as_bytes().windows(12) {
@@ -160,9 +160,9 @@ fn a_full_set_hides_everything() {
     }
     assert_eq!(set.scrub("an ordinary word", TEXT), "[secret]");
     assert!(set.reveals_secret("role/reader"));
-    let known = set.lock();
+    let secrets = set.lock();
     assert!(
-        known.added.is_empty() && known.plain.is_empty(),
+        secrets.added.is_empty() && secrets.plain.is_empty(),
         "a repeated secret is not added again"
     );
 }

@@ -51,10 +51,10 @@ fn non_component_file_is_refused_with_kind() {
 
 #[test]
 fn a_component_cut_short_anywhere_is_refused() {
-    let whole = component(&[module(&[]), exports(&[ENGINE])]);
-    assert_eq!(check(&whole), Ok(World::SecretsEngine));
-    for end in 0..whole.len() {
-        assert!(check(&whole[..end]).is_err(), "cut at {end}");
+    let wasm = component(&[module(&[]), exports(&[ENGINE])]);
+    assert_eq!(check(&wasm), Ok(World::SecretsEngine));
+    for end in 0..wasm.len() {
+        assert!(check(&wasm[..end]).is_err(), "cut at {end}");
     }
 }
 
@@ -102,8 +102,8 @@ fn component_of_any_minor_version_needs_known_imports() {
     for minor in ["1.0.0", "1.0.7", "1.1.0", "1.99.0"] {
         let names = [format!("bulkhead:plugin/storage@{minor}")];
         let engine = format!("bulkhead:plugin/engine@{minor}");
-        let whole = component(&[imports(&[&names[0]]), exports(&[&engine])]);
-        assert_eq!(check(&whole), Ok(World::SecretsEngine), "{minor}");
+        let wasm = component(&[imports(&[&names[0]]), exports(&[&engine])]);
+        assert_eq!(check(&wasm), Ok(World::SecretsEngine), "{minor}");
     }
     let names = ["bulkhead:plugin/dreams@1.99.0"];
     let refused = why(&component(&[imports(&names), exports(&[ENGINE])]));
@@ -128,8 +128,8 @@ fn an_auth_method_cannot_import_the_lease_book() {
 #[test]
 fn component_with_changed_bytes_is_read_or_refused() {
     let table = module(&[section(4, &[1, 0x70, 0, 1]), section(5, &[1, 0, 1])]);
-    let whole = component(&[table, imports(&["wasi:cli/stdout@0.2.3"]), exports(&[ENGINE])]);
-    assert_eq!(check(&whole), Ok(World::SecretsEngine));
+    let wasm = component(&[table, imports(&["wasi:cli/stdout@0.2.3"]), exports(&[ENGINE])]);
+    assert_eq!(check(&wasm), Ok(World::SecretsEngine));
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = |below: usize| {
         seed ^= seed << 13;
@@ -139,7 +139,7 @@ fn component_with_changed_bytes_is_read_or_refused() {
     };
     let mut read = 0;
     for _ in 0..50_000 {
-        let mut changed = whole.clone();
+        let mut changed = wasm.clone();
         for _ in 0..=next(3) {
             let at = 8 + next(changed.len() - 8);
             match next(3) {

@@ -16,7 +16,7 @@ const WORDS: SectionWords = SectionWords {
     foreign: &[],
 };
 
-/// Reads the surroundings: the defaults with the changes of the file.
+/// Reads the ambient sources: the defaults with the changes of the file.
 pub(super) fn settings(file: &ConfigSection<'_>) -> AmbientSources {
     let usual = AmbientSources::default();
     let Some(block) = file.unlabelled_block("ambient") else { return usual };

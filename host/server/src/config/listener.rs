@@ -196,14 +196,14 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> ConfiguredListeners {
 /// Reads the timeout of an engine's work. The minimum leaves enough time to create or revoke a
 /// credential in an external system.
 fn request_time(value: &ConfigValue<'_>) -> Result<Duration, ConfigError> {
-    let asked = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
+    let time = Duration::from_secs(value.seconds(1, REQUEST_TIME_MOST)?);
     let least = MountLimits::LEAST_EFFECTFUL;
-    if asked >= least {
-        return Ok(asked);
+    if time >= least {
+        return Ok(time);
     }
-    let [asked, least] = [asked, least].map(|time| duration::show(time.as_secs()));
+    let [time, least] = [time, least].map(|time| duration::show(time.as_secs()));
     Err(value.error(format!(
-        "{asked} is shorter than {least}, the minimum time to make or revoke a credential; give \
+        "{time} is shorter than {least}, the minimum time to make or revoke a credential; give \
          {least} or more"
     )))
 }

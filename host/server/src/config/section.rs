@@ -233,9 +233,10 @@ fn check_word(entry: &ConfigEntry, words: &SectionWords, findings: &ConfigFindin
             }
             Some(foreign) => format!("{word}: {}", foreign.note),
             None => {
-                let known: Vec<&str> = words.keys.iter().chain(words.blocks).copied().collect();
+                let known_words: Vec<&str> =
+                    words.keys.iter().chain(words.blocks).copied().collect();
                 let kind = if is_block { "block" } else { "key" };
-                format!("unknown {kind} {}{}", quoted(word), hint(word, &known))
+                format!("unknown {kind} {}{}", quoted(word), hint(word, &known_words))
             }
         },
         _ => return,

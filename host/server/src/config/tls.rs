@@ -109,8 +109,8 @@ fn host(address: &str) -> Option<IpAddr> {
 
 /// Refuses every TLS setting but `tls_disable`, for the same reason.
 fn refuse_given(section: &ConfigSection<'_>, why: &str) {
-    let given = KEYS.into_iter().filter(|key| *key != "tls_disable");
-    for value in given.filter_map(|key| section.value(key)) {
+    let keys = KEYS.into_iter().filter(|key| *key != "tls_disable");
+    for value in keys.filter_map(|key| section.value(key)) {
         section.refuse(value.error(why));
     }
 }
@@ -168,10 +168,10 @@ fn cipher_suites(
 ) -> Result<AllowedSuites, ConfigError> {
     let mut found = Vec::new();
     for name in value.text()?.split(',').map(str::trim) {
-        let known = TlsSuite::names();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let names = TlsSuite::names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         found.push(TlsSuite::find(name).ok_or_else(|| {
-            value.error(format!("unknown suite {}{}", quoted(name), hint(name, &known)))
+            value.error(format!("unknown suite {}{}", quoted(name), hint(name, &names)))
         })?);
     }
     for version in [TlsVersion::Tls12, TlsVersion::Tls13] {

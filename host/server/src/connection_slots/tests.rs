@@ -36,10 +36,10 @@ async fn longest_idle_connection_closes_for_newcomer() {
     let [first, second, third] = all;
     let mut newcomer = pin!(slots.take(address(4), false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(second.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
+    assert_eq!(at_once(second.close_requested()).await, Poll::Ready(CloseMoment::AtOnce));
     assert!(second.begin_request().is_none(), "a closing connection begins no request");
     for stays in [&first, &third] {
-        assert!(at_once(stays.told_to_close()).await.is_pending());
+        assert!(at_once(stays.close_requested()).await.is_pending());
     }
     drop(second);
     assert!(newcomer.await.is_some());
@@ -52,10 +52,10 @@ async fn busy_connection_stays_and_newcomer_waits() {
     let busy = slot.begin_request().unwrap();
     let mut newcomer = pin!(slots.take(HERE, false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert!(at_once(slot.told_to_close()).await.is_pending());
+    assert!(at_once(slot.close_requested()).await.is_pending());
     drop(busy);
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
+    assert_eq!(at_once(slot.close_requested()).await, Poll::Ready(CloseMoment::AtOnce));
     drop(slot);
     assert!(newcomer.await.is_some());
 }
@@ -70,11 +70,11 @@ async fn connection_is_busy_until_last_request_ends() {
     assert_eq!(slot.idle_since(), None);
     let mut newcomer = pin!(slots.take(HERE, false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert!(at_once(slot.told_to_close()).await.is_pending());
+    assert!(at_once(slot.close_requested()).await.is_pending());
     drop(second);
     assert!(slot.idle_since().unwrap() > before);
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
+    assert_eq!(at_once(slot.close_requested()).await, Poll::Ready(CloseMoment::AtOnce));
 }
 
 #[tokio::test]
@@ -84,12 +84,12 @@ async fn capped_address_loses_own_idle_or_new_connection() {
     let (old, young) = (entered(&slots, HERE).await, entered(&slots, HERE).await);
     let mut newcomer = pin!(slots.take(HERE, false));
     assert!(at_once(newcomer.as_mut()).await.is_pending());
-    assert_eq!(at_once(old.told_to_close()).await, Poll::Ready(CloseMoment::AtOnce));
+    assert_eq!(at_once(old.close_requested()).await, Poll::Ready(CloseMoment::AtOnce));
     drop(old);
     let newest = Arc::new(newcomer.await.unwrap());
     let _all_busy = (young.begin_request().unwrap(), newest.begin_request().unwrap());
     assert!(matches!(at_once(slots.take(HERE, false)).await, Poll::Ready(None)));
-    assert!(at_once(other.told_to_close()).await.is_pending());
+    assert!(at_once(other.close_requested()).await.is_pending());
     assert!(
         matches!(at_once(slots.take(HERE, true)).await, Poll::Ready(Some(_))),
         "a proxy is not counted"
@@ -121,7 +121,7 @@ async fn drain_closes_connections_after_their_answer() {
     let slots = ConnectionSlots::new(2, 2);
     let slot = entered(&slots, HERE).await;
     slots.drain();
-    assert_eq!(at_once(slot.told_to_close()).await, Poll::Ready(CloseMoment::AfterAnswer));
+    assert_eq!(at_once(slot.close_requested()).await, Poll::Ready(CloseMoment::AfterAnswer));
     assert!(slot.begin_request().is_some());
 }
 

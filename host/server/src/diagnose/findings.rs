@@ -113,7 +113,7 @@ pub(super) struct LoggedLine {
 impl LoggedLine {
     /// Returns the value of a pair, if the line is about `event`.
     pub(super) fn value(&self, event: &str, name: &str) -> Option<&str> {
-        let pair = self.pairs.iter().find(|(known, _)| known == name)?;
+        let pair = self.pairs.iter().find(|(key, _)| key == name)?;
         (self.event == event).then_some(pair.1.as_str())
     }
 

@@ -20,10 +20,10 @@ const OTHERS: u32 = 0o077;
 pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
     let shown = data.display();
     if !data.exists() {
-        let made = check_writable(existing_ancestor(data));
-        let made = made
+        let result = check_writable(existing_ancestor(data));
+        let result = result
             .map(|()| format!("{shown} does not exist yet; the first start creates the directory"));
-        diagnosis.add_result("storage", made);
+        diagnosis.add_result("storage", result);
         check_space(existing_ancestor(data), diagnosis);
         return false;
     }

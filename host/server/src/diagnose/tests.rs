@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn asked(words: &[&str]) -> Result<DiagnoseAction, String> {
+fn parse_words(words: &[&str]) -> Result<DiagnoseAction, String> {
     parse(words.iter().map(OsString::from))
 }
 
@@ -10,9 +10,9 @@ fn asked(words: &[&str]) -> Result<DiagnoseAction, String> {
 fn diagnose_needs_file_and_prints_table_or_json() {
     let request =
         |json| Ok(DiagnoseAction::Diagnose(DiagnoseRequest { file: PathBuf::from("f.hcl"), json }));
-    assert_eq!(asked(&["-config=f.hcl"]), request(false));
-    assert_eq!(asked(&["--config", "f.hcl", "-format=json"]), request(true));
-    assert_eq!(asked(&["-help"]), Ok(DiagnoseAction::Help));
+    assert_eq!(parse_words(&["-config=f.hcl"]), request(false));
+    assert_eq!(parse_words(&["--config", "f.hcl", "-format=json"]), request(true));
+    assert_eq!(parse_words(&["-help"]), Ok(DiagnoseAction::Help));
     for (words, part) in [
         (&[][..], "which file?"),
         (&["-config="], "which file?"),
@@ -20,7 +20,7 @@ fn diagnose_needs_file_and_prints_table_or_json() {
         (&["-config=a", "-format=xml"], "use json or table"),
         (&["f.hcl"], "operator diagnose -help"),
     ] {
-        let why = asked(words).unwrap_err();
+        let why = parse_words(words).unwrap_err();
         assert!(why.contains(part), "{words:?}: {why}");
     }
 }

@@ -125,17 +125,17 @@ fn only_the_root_namespace_exists() {
 
 #[test]
 fn wrapping_request_is_read_or_refused_never_ignored() {
-    let asked = |ttl: &str| wrap_ttl(&headers(&[("x-vault-wrap-ttl", ttl)]));
+    let read_ttl = |ttl: &str| wrap_ttl(&headers(&[("x-vault-wrap-ttl", ttl)]));
     for (ttl, seconds) in [("60", 60), ("60s", 60), ("1h", 3_600), (" 1m30s ", 90), ("1d", 86_400)]
     {
-        assert_eq!(asked(ttl), Ok(Some(seconds)), "{ttl}");
+        assert_eq!(read_ttl(ttl), Ok(Some(seconds)), "{ttl}");
     }
     for ttl in ["0", "0s", "500ms", "-1", "-5s", "soon", "1h;", "99999999999"] {
-        let refused = asked(ttl).unwrap_err();
+        let refused = read_ttl(ttl).unwrap_err();
         assert!(refused.message.contains("X-Vault-Wrap-TTL"), "{ttl}: {}", refused.message);
     }
     assert_eq!(wrap_ttl(&headers(&[])), Ok(None));
-    assert_eq!(asked(""), Ok(None));
+    assert_eq!(read_ttl(""), Ok(None));
     assert_eq!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "1m"])), Ok(Some(60)));
     assert!(wrap_ttl(&repeated("x-vault-wrap-ttl", &["60", "61"])).is_err());
 }

@@ -178,9 +178,9 @@ async fn serve_once(request: hyper::Request<Full<Bytes>>) -> (u16, HeaderMap, Va
 
 #[tokio::test]
 async fn write_arrives_with_fields_size_and_token() {
-    let mut asked = request("POST", "/v1/database/roles/r", r#"{"db_name":"d","ttl":null}"#);
-    asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
-    let (status, headers, body) = serve_once(asked).await;
+    let mut http_request = request("POST", "/v1/database/roles/r", r#"{"db_name":"d","ttl":null}"#);
+    http_request.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+    let (status, headers, body) = serve_once(http_request).await;
     assert_eq!(status, 200);
     assert_eq!(headers[CONTENT_TYPE], "application/json");
     assert_eq!(headers[CACHE_CONTROL], "no-store");
@@ -263,14 +263,14 @@ async fn unreadable_body_reaches_service_and_is_recorded() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         for (method, path, (header, value), content, status) in cases {
             let (front, echo, _ended) = front();
-            let mut asked = request(method, path, content);
-            *asked.version_mut() = version;
-            asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+            let mut http_request = request(method, path, content);
+            *http_request.version_mut() = version;
+            http_request.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
             if !header.is_empty() {
                 let name: hyper::header::HeaderName = header.parse().unwrap();
-                asked.headers_mut().insert(name, value.parse().unwrap());
+                http_request.headers_mut().insert(name, value.parse().unwrap());
             }
-            let reply = front.serve(asked, here()).await;
+            let reply = front.serve(http_request, here()).await;
             let shown = format!("{method} {path} {header} {}", content.len());
             assert_eq!(reply.status(), status, "{shown}");
             let path = path.split('?').next().unwrap().trim_start_matches("/v1/").to_owned();
@@ -288,9 +288,9 @@ async fn component_arrives_as_bytes_with_query_fields() {
     let (_, _, body) = serve_once(request("PUT", "/v1/a?version=1.0.0", "\0asm{")).await;
     assert_eq!((&body["raw"], &body["fields"], &body["bytes"]), (&json!(5), &fields, &json!(5)));
     for (said, content) in [("application/wasm", ""), ("Application/WASM; x=y", "{not json")] {
-        let mut asked = request("POST", "/v1/a?version=1.0.0", content);
-        asked.headers_mut().insert(CONTENT_TYPE, said.parse().unwrap());
-        let (status, _, body) = serve_once(asked).await;
+        let mut http_request = request("POST", "/v1/a?version=1.0.0", content);
+        http_request.headers_mut().insert(CONTENT_TYPE, said.parse().unwrap());
+        let (status, _, body) = serve_once(http_request).await;
         assert_eq!(
             (status, &body["raw"], &body["fields"]),
             (200, &json!(content.len()), &fields),
@@ -307,9 +307,15 @@ async fn the_query_of_any_other_write_is_refused() {
         assert!(body["errors"][0].as_str().unwrap().contains("query"), "{body}");
     }
     assert_eq!(serve_once(request("POST", "/v1/a?", r#"{"x":1}"#)).await.0, 200);
-    let mut asked = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
-    asked.headers_mut().insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
-    assert_eq!(serve_once(asked).await.0, 400, "a patch is JSON, also if its first byte is not");
+    let mut http_request = request("PATCH", "/v1/a?version=1.0.0", "\0asm");
+    http_request
+        .headers_mut()
+        .insert(CONTENT_TYPE, "application/merge-patch+json".parse().unwrap());
+    assert_eq!(
+        serve_once(http_request).await.0,
+        400,
+        "a patch is JSON, also if its first byte is not"
+    );
 }
 
 #[tokio::test]
@@ -325,9 +331,11 @@ async fn null_body_is_no_body_for_any_sender() {
 
 #[tokio::test]
 async fn a_form_is_read_as_fields() {
-    let mut asked = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
-    asked.headers_mut().insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
-    assert_eq!(serve_once(asked).await.2["fields"], json!({"a": ["1", "2"], "b": "x y"}));
+    let mut http_request = request("PUT", "/v1/a", "a=1&b=x+y&a=2");
+    http_request
+        .headers_mut()
+        .insert(CONTENT_TYPE, "application/x-www-form-urlencoded".parse().unwrap());
+    assert_eq!(serve_once(http_request).await.2["fields"], json!({"a": ["1", "2"], "b": "x y"}));
 }
 
 #[tokio::test]
@@ -340,9 +348,13 @@ async fn a_body_of_a_stranger_is_not_parsed() {
             "{content}"
         );
     }
-    let mut asked = request("POST", "/v1/stranger", "{}");
-    asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
-    assert_eq!(serve_once(asked).await.2["bytes"], 0, "the client is not asked for its body");
+    let mut http_request = request("POST", "/v1/stranger", "{}");
+    http_request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+    assert_eq!(
+        serve_once(http_request).await.2["bytes"],
+        0,
+        "the client is not asked for its body"
+    );
     let large = " ".repeat(5 * MIB);
     assert_eq!(serve_once(request("POST", "/v1/stranger", &large)).await.0, 413);
 }
@@ -395,10 +407,10 @@ async fn body_over_limit_is_413_declared_or_not() {
         assert_eq!(failure.kind, FailureKind::TooLarge);
         assert!(failure.message.ends_with("4MiB"), "{}", failure.message);
     }
-    let mut asked = request("POST", "/v1/a", "");
-    asked.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(MOST + 1));
-    asked.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
-    assert_eq!(serve_once(asked).await.0, 413);
+    let mut http_request = request("POST", "/v1/a", "");
+    http_request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(MOST + 1));
+    http_request.headers_mut().insert(EXPECT, HeaderValue::from_static("100-continue"));
+    assert_eq!(serve_once(http_request).await.0, 413);
 }
 
 #[tokio::test]
@@ -485,20 +497,23 @@ async fn caller_without_token_or_proxy_has_few_streams() {
     for (token, requests, status) in
         [(false, most, 200), (false, most + 1, 429), (true, most + 1, 200)]
     {
-        let mut asked = request("GET", "/v1/x", "");
+        let mut http_request = request("GET", "/v1/x", "");
         if token {
-            asked.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
+            http_request.headers_mut().insert("x-vault-token", "bhs.t".parse().unwrap());
         }
-        let reply = front.serve(asked, RequestArrival { requests, ..here() }).await;
+        let reply = front.serve(http_request, RequestArrival { requests, ..here() }).await;
         assert_eq!(reply.status(), status, "{requests}, token: {token}");
         assert_eq!(reply.headers().contains_key(RETRY_AFTER), status == 429);
     }
     let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
     let config = ListenerConfig { proxies, ..config() };
     let front = HttpFrontend::new(Arc::default(), config, mpsc::channel(1).0);
-    let asked = request("GET", "/v1/x", "");
-    let reply =
-        HttpFrontend::<Echo>::serve(&front, asked, RequestArrival { requests: 64, ..here() });
+    let http_request = request("GET", "/v1/x", "");
+    let reply = HttpFrontend::<Echo>::serve(
+        &front,
+        http_request,
+        RequestArrival { requests: 64, ..here() },
+    );
     assert_eq!(reply.await.status(), 200);
 }
 
@@ -534,9 +549,9 @@ async fn plain_http_passes_unchanged_and_row_spellings_match() {
         plain("PURGE", "/v1/acl/a%20b/?x=%31", "body").await,
         (200, Some(text("PURGE")), text("a%20b/?x=%31 body"))
     );
-    let (status, _, told) = plain("POST", "/v1/acl/a", "more than sixteen bytes").await;
-    assert_eq!(status, 413, "{told}");
-    assert!(!told.starts_with('{'), "the answer is not plain text: {told}");
+    let (status, _, answer) = plain("POST", "/v1/acl/a", "more than sixteen bytes").await;
+    assert_eq!(status, 413, "{answer}");
+    assert!(!answer.starts_with('{'), "the answer is not plain text: {answer}");
     assert_eq!(plain("GET", "/v1/acl//a", "").await.0, 400);
     for row in ["/v1/acl/row", "/v1/acl/ro%77", "/v1/acl/row/"] {
         assert_eq!(plain("GET", row, "").await.1, None, "{row}");

@@ -157,8 +157,8 @@ async fn a_request_is_answered_over_a_socket() {
 
 #[tokio::test]
 async fn listener_on_all_addresses_has_no_dialled_url() {
-    for (asked, is_dialled) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
-        let (socket, address) = bind(asked, "with -x").await.unwrap();
+    for (bind_address, is_dialled) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
+        let (socket, address) = bind(bind_address, "with -x").await.unwrap();
         let url = BoundSocket::Tcp { socket, address, tls: None }.dialled_url();
         assert_eq!(url, is_dialled.then(|| format!("http://{address}")));
     }
@@ -210,8 +210,8 @@ async fn unix_client_header_counts_only_on_trusted_socket() {
         let doors = BoundSocket::open_all(&config, "with -x", &log).await.unwrap();
         let running = start_at(doors, ([127, 0, 0, 1], 0).into(), config);
         let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
-        let asked = get("/v1/a").replace("\r\n\r\n", "\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n");
-        stream.write_all(asked.as_bytes()).await.unwrap();
+        let request = get("/v1/a").replace("\r\n\r\n", "\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.contains(&format!("\"remote\":\"{expected}\"")), "{answer}");

@@ -40,8 +40,8 @@ impl UnixSocket {
         };
         // The umask keeps other users out until the mode is set (see hardening.rs).
         let listener = UnixListener::bind(path).map_err(cannot)?;
-        let made = identity(&std::fs::symlink_metadata(path).map_err(cannot)?);
-        let socket = Self { listener, path: path.clone(), made };
+        let file_identity = identity(&std::fs::symlink_metadata(path).map_err(cannot)?);
+        let socket = Self { listener, path: path.clone(), made: file_identity };
         let owned = rustix::fs::chownat(
             CWD,
             path,
@@ -107,7 +107,7 @@ fn resolve_id(name: &str, file: &str, key: &str) -> Result<u32, String> {
         std::fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}"))?;
     text.lines()
         .filter_map(|line| line.split_once(':'))
-        .find(|(known, _)| *known == name)
+        .find(|(account, _)| *account == name)
         .and_then(|(_, rest)| rest.split(':').nth(1)?.parse().ok())
         .ok_or_else(|| {
             format!("{key} {name:?} is not in {file}; give a name in this file, or a number")

@@ -4,14 +4,14 @@ use super::*;
 use bulkhead_wire::failure::FailureKind;
 
 const PROXY: &str = "10.0.0.1";
-const STRANGER: &str = "203.0.113.9";
+const UNTRUSTED_PEER: &str = "203.0.113.9";
 
 fn proxies() -> TrustedProxies {
     TrustedProxies::new(["10.0.0.0/8", "fd00::/8", "192.0.2.7"]).unwrap()
 }
 
 /// Returns the client of a request from `peer`, port 4711, with a header line for each of `lines`.
-fn asked(peer: &str, lines: &[&str]) -> Result<SocketAddr, Failure> {
+fn resolve_client(peer: &str, lines: &[&str]) -> Result<SocketAddr, Failure> {
     let mut headers = HeaderMap::new();
     for line in lines {
         headers.append(HEADER, hyper::header::HeaderValue::from_bytes(line.as_bytes()).unwrap());
@@ -21,29 +21,32 @@ fn asked(peer: &str, lines: &[&str]) -> Result<SocketAddr, Failure> {
 
 #[track_caller]
 fn assert_client(peer: &str, lines: &[&str], expected: &str) {
-    let client =
-        asked(peer, lines).unwrap_or_else(|failure| panic!("{lines:?}: {}", failure.message));
+    let client = resolve_client(peer, lines)
+        .unwrap_or_else(|failure| panic!("{lines:?}: {}", failure.message));
     assert_eq!(client.ip().to_string(), expected, "from {peer} with {lines:?}");
 }
 
 #[test]
 fn peer_without_header_is_client_with_port() {
-    for peer in [PROXY, STRANGER] {
-        assert_eq!(asked(peer, &[]).unwrap(), SocketAddr::new(peer.parse().unwrap(), 4711));
+    for peer in [PROXY, UNTRUSTED_PEER] {
+        assert_eq!(
+            resolve_client(peer, &[]).unwrap(),
+            SocketAddr::new(peer.parse().unwrap(), 4711)
+        );
     }
 }
 
 #[test]
 fn header_from_stranger_is_ignored_in_any_form() {
     for line in ["10.0.0.2", "127.0.0.1", "198.51.100.1, 10.0.0.1", "nonsense", "", "\u{fe}"] {
-        let client = asked(STRANGER, &[line, line]).unwrap();
-        assert_eq!(client, SocketAddr::new(STRANGER.parse().unwrap(), 4711), "{line:?}");
+        let client = resolve_client(UNTRUSTED_PEER, &[line, line]).unwrap();
+        assert_eq!(client, SocketAddr::new(UNTRUSTED_PEER.parse().unwrap(), 4711), "{line:?}");
     }
 }
 
 #[test]
 fn trusted_proxy_header_names_client_without_port() {
-    let client = asked(PROXY, &["198.51.100.1"]).unwrap();
+    let client = resolve_client(PROXY, &["198.51.100.1"]).unwrap();
     assert_eq!(client, SocketAddr::new("198.51.100.1".parse().unwrap(), 0));
     assert_client("192.0.2.7", &["198.51.100.1"], "198.51.100.1");
     assert_client("192.0.2.8", &["198.51.100.1"], "192.0.2.8");
@@ -114,7 +117,7 @@ fn trusted_proxy_without_client_address_is_400() {
         &long,
         &chain,
     ] {
-        let failure = asked(PROXY, &[line]).expect_err(line);
+        let failure = resolve_client(PROXY, &[line]).expect_err(line);
         assert_eq!(failure.kind, FailureKind::InvalidRequest, "{line:?}");
         assert!(
             failure.message.contains("X-Forwarded-For") && failure.message.len() < 400,

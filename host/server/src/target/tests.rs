@@ -11,9 +11,9 @@ struct RequestLine {
     fields: Map<String, Value>,
 }
 
-fn line(method: &Method, path: &str, asked: Option<&str>) -> Result<RequestLine, Failure> {
-    let RequestTarget { verb, path } = read(method, path, asked)?;
-    let (verb, fields) = query(verb, asked)?;
+fn line(method: &Method, path: &str, query_text: Option<&str>) -> Result<RequestLine, Failure> {
+    let RequestTarget { verb, path } = read(method, path, query_text)?;
+    let (verb, fields) = query(verb, query_text)?;
     Ok(RequestLine { verb, path, fields })
 }
 
@@ -97,8 +97,8 @@ fn list_parameter_of_get_accepts_every_client_spelling() {
     }
     assert_eq!(get("/v1/a", "list=False").unwrap().verb, Verb::Read);
     assert_eq!(status(line(&Method::DELETE, "/v1/a", Some("list=true"))), 405);
-    let kept = line(&Method::DELETE, "/v1/a", Some("list=false")).unwrap();
-    assert_eq!((kept.verb, kept.fields), (Verb::Delete, Map::new()));
+    let target = line(&Method::DELETE, "/v1/a", Some("list=false")).unwrap();
+    assert_eq!((target.verb, target.fields), (Verb::Delete, Map::new()));
     assert_eq!(status(get("/v1/a", "list=yes")), 400);
     assert_eq!(status(get("/v1/a", "list")), 400);
     assert_eq!(status(get("/v1/a", "list=1&list=0")), 400);

@@ -165,8 +165,8 @@ async fn conflicting_unit_is_dropped_from_group_alone() {
         listing("list/a", 1).await,
         listing("list/a", 2).await,
     ];
-    let held: Vec<bool> = together(&store, units).await.iter().map(Result::is_ok).collect();
-    assert_eq!(held, [true, false, false, false, true, true, false, false, true, false]);
+    let outcomes: Vec<bool> = together(&store, units).await.iter().map(Result::is_ok).collect();
+    assert_eq!(outcomes, [true, false, false, false, true, true, false, false, true, false]);
     assert_eq!(body(&store, &data("by a reader of absent")).await, None);
     assert_eq!(body(&store, &data("by a reader of list/b")).await.unwrap(), "x");
 }

@@ -100,8 +100,8 @@ impl DataDirectory {
                 _ => (None, RekeyOutcome::InDoubt(fault)),
             },
         };
-        if let Some(known) = self.known.get() {
-            *sync::write(&known.config) = config;
+        if let Some(properties) = self.known.get() {
+            *sync::write(&properties.config) = config;
         }
         Ok(outcome)
     }
@@ -127,66 +127,66 @@ mod tests {
 
     async fn opened() -> (ScratchDirectory, Arc<DataDirectory>, Arc<Store>) {
         let scratch = ScratchDirectory::new();
-        let held = scratch.hold().await;
-        held.initialise(SealConfig::SINGLE, &key(1), |_| Ok(Vec::new())).await.unwrap();
-        let store = held.open(key(1)).await.unwrap();
+        let directory = scratch.hold().await;
+        directory.initialise(SealConfig::SINGLE, &key(1), |_| Ok(Vec::new())).await.unwrap();
+        let store = directory.open(key(1)).await.unwrap();
         put(&store, data("a"), "1").await;
-        (scratch, held, store)
+        (scratch, directory, store)
     }
 
     #[tokio::test]
     async fn rekey_leaves_only_new_key_and_keeps_data() {
-        let (_scratch, held, store) = opened().await;
-        assert!(held.has_unseal_key(&store, vec![key(2), key(1)]).await.unwrap());
-        held.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
-        assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
-        assert!(!held.has_unseal_key(&store, vec![key(1)]).await.unwrap());
-        assert!(held.has_unseal_key(&store, vec![key(2)]).await.unwrap());
+        let (_scratch, directory, store) = opened().await;
+        assert!(directory.has_unseal_key(&store, vec![key(2), key(1)]).await.unwrap());
+        directory.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
+        assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
+        assert!(!directory.has_unseal_key(&store, vec![key(1)]).await.unwrap());
+        assert!(directory.has_unseal_key(&store, vec![key(2)]).await.unwrap());
         store.rotate().await.unwrap();
         store.close().await;
-        assert!(matches!(held.open(key(1)).await.map(drop), Err(StoreFault::WrongKey)));
-        let store = held.open(key(2)).await.unwrap();
+        assert!(matches!(directory.open(key(1)).await.map(drop), Err(StoreFault::WrongKey)));
+        let store = directory.open(key(2)).await.unwrap();
         assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
     }
 
     #[tokio::test]
     async fn rekey_that_cannot_be_stored_keeps_old_key() {
-        let (_scratch, held, store) = opened().await;
+        let (_scratch, directory, store) = opened().await;
         let trigger = "CREATE TRIGGER no BEFORE UPDATE ON meta WHEN new.name = 'root' \
              BEGIN SELECT RAISE(ABORT, 'no'); END";
         edit(&store, trigger).await;
-        let failed = held.rekey(&store, TWO_OF_THREE, &key(2)).await;
+        let failed = directory.rekey(&store, TWO_OF_THREE, &key(2)).await;
         assert!(matches!(failed, Err(StoreFault::Unavailable(_))), "{failed:?}");
-        assert_eq!(held.seal_config().await, Ok(Some(SealConfig::SINGLE)));
-        assert!(held.has_unseal_key(&store, vec![key(1)]).await.unwrap());
-        assert!(!held.has_unseal_key(&store, vec![key(2)]).await.unwrap());
+        assert_eq!(directory.seal_config().await, Ok(Some(SealConfig::SINGLE)));
+        assert!(directory.has_unseal_key(&store, vec![key(1)]).await.unwrap());
+        assert!(!directory.has_unseal_key(&store, vec![key(2)]).await.unwrap());
         edit(&store, "DROP TRIGGER no").await;
-        held.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
+        directory.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
     }
 
     #[tokio::test]
     async fn rekey_continues_after_caller_leaves() {
-        let (_scratch, held, store) = opened().await;
+        let (_scratch, directory, store) = opened().await;
         {
             let key = key(2);
-            let mut rekey = Box::pin(held.rekey(&store, TWO_OF_THREE, &key));
+            let mut rekey = Box::pin(directory.rekey(&store, TWO_OF_THREE, &key));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(rekey.as_mut().poll(&mut context).is_pending());
         }
         // The writes of a store are made one after another.
-        while held.seal_config().await != Ok(Some(TWO_OF_THREE)) {
+        while directory.seal_config().await != Ok(Some(TWO_OF_THREE)) {
             tokio::task::yield_now().await;
         }
-        assert!(held.has_unseal_key(&store, vec![key(2)]).await.unwrap());
+        assert!(directory.has_unseal_key(&store, vec![key(2)]).await.unwrap());
     }
 
     #[tokio::test]
     async fn invalid_share_split_is_refused_without_change() {
-        let (_scratch, held, store) = opened().await;
+        let (_scratch, directory, store) = opened().await;
         for (shares, threshold) in [(5, 1), (2, 3), (0, 0)] {
-            let refused = held.rekey(&store, SealConfig { shares, threshold }, &key(2)).await;
+            let refused = directory.rekey(&store, SealConfig { shares, threshold }, &key(2)).await;
             assert!(matches!(refused, Err(StoreFault::Refused(_))), "{refused:?}");
         }
-        assert!(held.has_unseal_key(&store, vec![key(1)]).await.unwrap());
+        assert!(directory.has_unseal_key(&store, vec![key(1)]).await.unwrap());
     }
 }

@@ -41,17 +41,17 @@ fn database_bytes(scratch: &ScratchDirectory) -> Vec<u8> {
 #[tokio::test]
 async fn held_empty_directory_is_uninitialised_without_database() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
-    assert_eq!(held.seal_config().await, Ok(None));
-    assert_eq!(held.cluster_id().await, Ok(None));
-    assert!(refusal(held.open(key(1)).await).contains("not initialised"));
+    let directory = scratch.hold().await;
+    assert_eq!(directory.seal_config().await, Ok(None));
+    assert_eq!(directory.cluster_id().await, Ok(None));
+    assert!(refusal(directory.open(key(1)).await).contains("not initialised"));
     assert_eq!(scratch.files().keys().collect::<Vec<_>>(), ["lock"]);
 }
 
 #[tokio::test]
 async fn sealed_store_is_known_and_opens_with_shares() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
+    let directory = scratch.hold().await;
     let key = SealKey::generate().unwrap();
     let first = |hashes: &SecretHasher| {
         let name = hashes.keyed_hash("token", b"root");
@@ -61,16 +61,16 @@ async fn sealed_store_is_known_and_opens_with_shares() {
             IndexColumns::default(),
         )])
     };
-    held.initialise(TWO_OF_THREE, &key, first).await.unwrap();
-    let name = held.cluster_id().await.unwrap().unwrap();
-    drop(held);
-    let held = scratch.hold().await;
-    assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
-    assert_eq!(held.cluster_id().await, Ok(Some(name)));
+    directory.initialise(TWO_OF_THREE, &key, first).await.unwrap();
+    let name = directory.cluster_id().await.unwrap().unwrap();
+    drop(directory);
+    let directory = scratch.hold().await;
+    assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
+    assert_eq!(directory.cluster_id().await, Ok(Some(name)));
     let mut collector = ShareCollector::new(TWO_OF_THREE);
     for share in split(&key, TWO_OF_THREE).unwrap().drain(1..) {
         if let ShareProgress::Enough(key) = collector.add(share).unwrap() {
-            let store = held.open(key).await.unwrap();
+            let store = directory.open(key).await.unwrap();
             let token = Address::new(Space::Token, store.keyed_hash("token", b"root"));
             assert_eq!(body(&store, &token).await.unwrap(), "root token");
             return store.close().await;
@@ -110,62 +110,63 @@ async fn cluster_name_is_uuid_different_from_cluster_id() {
 #[tokio::test]
 async fn a_directory_is_initialised_once() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
-    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    let directory = scratch.hold().await;
+    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
     let before = database_bytes(&scratch);
     assert!(
-        refusal(held.initialise(SealConfig::SINGLE, &key(2), nothing).await).contains("already")
+        refusal(directory.initialise(SealConfig::SINGLE, &key(2), nothing).await)
+            .contains("already")
     );
     assert_eq!(database_bytes(&scratch), before);
-    assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
+    assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
 }
 
 #[tokio::test]
 async fn second_simultaneous_initialisation_is_refused() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
+    let directory = scratch.hold().await;
     let (key_one, key_two) = (key(1), key(2));
     let (one, two) = tokio::join!(
-        held.initialise(SealConfig::SINGLE, &key_one, nothing),
-        held.initialise(SealConfig::SINGLE, &key_two, nothing)
+        directory.initialise(SealConfig::SINGLE, &key_one, nothing),
+        directory.initialise(SealConfig::SINGLE, &key_two, nothing)
     );
     assert_eq!(one, Ok(()));
     assert!(matches!(two, Err(StoreFault::Unavailable(_))));
-    assert_eq!(held.open(key(2)).await.err(), Some(StoreFault::WrongKey));
-    held.open(key(1)).await.unwrap();
+    assert_eq!(directory.open(key(2)).await.err(), Some(StoreFault::WrongKey));
+    directory.open(key(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn inconsistent_configuration_initialises_nothing() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
+    let directory = scratch.hold().await;
     for (shares, threshold) in [(0, 0), (3, 0), (3, 1), (3, 4)] {
         let config = SealConfig { shares, threshold };
-        refusal(held.initialise(config, &key(1), nothing).await);
+        refusal(directory.initialise(config, &key(1), nothing).await);
     }
-    assert_eq!(held.seal_config().await, Ok(None));
+    assert_eq!(directory.seal_config().await, Ok(None));
 }
 
 #[tokio::test]
 async fn unstorable_first_records_leave_nothing_initialised() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
+    let directory = scratch.hold().await;
     let twice = |_: &SecretHasher| -> First {
         Ok(vec![(data("a"), b"1".to_vec(), IndexColumns::default()); 2])
     };
     let unmade =
         |_: &SecretHasher| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
     assert!(matches!(
-        held.initialise(SealConfig::SINGLE, &key(1), twice).await,
+        directory.initialise(SealConfig::SINGLE, &key(1), twice).await,
         Err(StoreFault::Unavailable(_))
     ));
     assert!(matches!(
-        held.initialise(SealConfig::SINGLE, &key(1), unmade).await,
+        directory.initialise(SealConfig::SINGLE, &key(1), unmade).await,
         Err(StoreFault::Unavailable(_))
     ));
-    assert_eq!(held.seal_config().await, Ok(None));
-    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
-    held.open(key(1)).await.unwrap();
+    assert_eq!(directory.seal_config().await, Ok(None));
+    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    directory.open(key(1)).await.unwrap();
 }
 
 /// Cuts the log of the single transaction at each point where a kill can cut it, and at its end.
@@ -183,9 +184,9 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
         write_cluster(connection, &identity, &[row]).await
     };
     database.write(write).await.unwrap();
-    let whole = scratch.files()["bulkhead.db-wal"].len();
+    let log_length = scratch.files()["bulkhead.db-wal"].len();
     let boundaries =
-        (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= whole);
+        (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= log_length);
     let cuts: Vec<usize> =
         boundaries.flat_map(|length| [length, length + 1, length + LOG_PAGE / 2]).collect();
     assert!(cuts.len() > 9, "{cuts:?}");
@@ -193,15 +194,18 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
         let killed = scratch.crashed();
         let log =
             fs::OpenOptions::new().write(true).open(killed.path().join("bulkhead.db-wal")).unwrap();
-        log.set_len(u64::try_from(cut.min(whole)).unwrap()).unwrap();
-        let held = killed.hold().await;
-        if cut < whole {
-            assert_eq!(held.seal_config().await, Ok(None), "cut at {cut}");
-            held.initialise(SealConfig::SINGLE, &key(2), nothing).await.unwrap();
-            held.open(key(2)).await.unwrap().close().await;
+        log.set_len(u64::try_from(cut.min(log_length)).unwrap()).unwrap();
+        let directory = killed.hold().await;
+        if cut < log_length {
+            assert_eq!(directory.seal_config().await, Ok(None), "cut at {cut}");
+            directory.initialise(SealConfig::SINGLE, &key(2), nothing).await.unwrap();
+            directory.open(key(2)).await.unwrap().close().await;
         } else {
-            assert_eq!(held.seal_config().await, Ok(Some(TWO_OF_THREE)));
-            assert_eq!(body(&held.open(key(1)).await.unwrap(), &data("first")).await.unwrap(), "1");
+            assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
+            assert_eq!(
+                body(&directory.open(key(1)).await.unwrap(), &data("first")).await.unwrap(),
+                "1"
+            );
         }
     }
     database.close().await;
@@ -222,22 +226,22 @@ async fn kill_during_first_write_is_undone_at_start() {
         fs::write(killed.path().join(name), bytes).unwrap();
     }
     assert_eq!(killed.files().len(), 2, "a database and its journal");
-    let held = killed.hold().await;
-    assert_eq!(held.seal_config().await, Ok(None));
-    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
-    held.open(key(1)).await.unwrap();
+    let directory = killed.hold().await;
+    assert_eq!(directory.seal_config().await, Ok(None));
+    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    directory.open(key(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn directory_stays_locked_while_sealed_and_after_close() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
+    let directory = scratch.hold().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
-    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
-    let store = held.open(key(1)).await.unwrap();
+    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    let store = directory.open(key(1)).await.unwrap();
     store.close().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
-    drop(held);
+    drop(directory);
     scratch.hold().await;
 }
 
@@ -253,12 +257,12 @@ async fn open_store_alone_keeps_directory_locked() {
 #[tokio::test]
 async fn sealed_data_reopens_in_process_but_never_twice() {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
-    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    let directory = scratch.hold().await;
+    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
     for round in 0..3 {
-        let store = held.open(key(1)).await.unwrap();
-        assert!(matches!(held.open(key(1)).await, Err(StoreFault::Unavailable(_))));
-        assert_eq!(held.seal_config().await, Ok(Some(SealConfig::SINGLE)));
+        let store = directory.open(key(1)).await.unwrap();
+        assert!(matches!(directory.open(key(1)).await, Err(StoreFault::Unavailable(_))));
+        assert_eq!(directory.seal_config().await, Ok(Some(SealConfig::SINGLE)));
         if round > 0 {
             assert_eq!(body(&store, &data("a")).await.unwrap(), (round - 1).to_string());
         }
@@ -274,23 +278,23 @@ async fn sealed_data_reopens_in_process_but_never_twice() {
 #[tokio::test]
 async fn wrong_key_is_no_damage_and_writes_nothing() {
     let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
-    let held = scratch.hold().await;
-    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    let directory = scratch.hold().await;
+    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
     elsewhere.hold().await.initialise(TWO_OF_THREE, &key(2), nothing).await.unwrap();
     let before = database_bytes(&scratch);
     for wrong in [key(2), key(0), SealKey::generate().unwrap()] {
-        assert_eq!(held.open(wrong).await.err(), Some(StoreFault::WrongKey));
+        assert_eq!(directory.open(wrong).await.err(), Some(StoreFault::WrongKey));
     }
     assert_eq!(database_bytes(&scratch), before);
-    held.open(key(1)).await.unwrap();
+    directory.open(key(1)).await.unwrap();
 }
 
 /// Returns a closed directory with a 2-of-3 split and an edited identity.
 async fn edited(statement: &'static str) -> ScratchDirectory {
     let scratch = ScratchDirectory::new();
-    let held = scratch.hold().await;
-    held.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
-    let store = held.open(key(1)).await.unwrap();
+    let directory = scratch.hold().await;
+    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    let store = directory.open(key(1)).await.unwrap();
     edit(&store, statement).await;
     store.close().await;
     scratch
@@ -345,18 +349,18 @@ async fn edited_identity_does_not_open_with_right_key() {
 #[tokio::test]
 async fn reopened_data_keep_time_while_clock_is_wrong() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
-    let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
-    held.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
-    let store = held.open(key(1)).await.unwrap();
+    let directory = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
+    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    let store = directory.open(key(1)).await.unwrap();
     let began = store.now();
     hands.pass(1_000);
     hands.set(3_600_000);
     store.close().await;
     drop(store);
-    let store = held.open(key(1)).await.unwrap();
-    assert_eq!((store.now(), held.now()), (began + 1_000, began + 1_000));
+    let store = directory.open(key(1)).await.unwrap();
+    assert_eq!((store.now(), directory.now()), (began + 1_000, began + 1_000));
     assert_eq!(store.clock_jump().unwrap().by, 3_600_000);
     hands.set(-7_200_000);
     hands.pass(1_000);
-    assert_eq!((store.now(), held.now()), (began + 2_000, began + 2_000));
+    assert_eq!((store.now(), directory.now()), (began + 2_000, began + 2_000));
 }

@@ -31,11 +31,11 @@ async fn commits_flush_and_hostile_schema_is_untrusted() {
 async fn prepared_statement_is_planned_once_for_all_values() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
-    let asked = async |connection: &mut SqliteConnection| {
+    let query = async |connection: &mut SqliteConnection| {
         let option = "SELECT sqlite_compileoption_used('ENABLE_QPSG')";
         sqlx::query_scalar::<_, bool>(option).fetch_one(connection).await
     };
-    assert!(store.database().readers().read(asked).await.unwrap());
+    assert!(store.database().readers().read(query).await.unwrap());
 }
 
 #[tokio::test]

@@ -162,8 +162,8 @@ mod tests {
             let store = Arc::clone(&store);
             rotations.spawn(async move { store.rotate().await.unwrap().term });
         }
-        let made: BTreeSet<u32> = rotations.join_all().await.into_iter().collect();
-        assert_eq!(made, (2..=21).collect());
+        let terms: BTreeSet<u32> = rotations.join_all().await.into_iter().collect();
+        assert_eq!(terms, (2..=21).collect());
         store.close().await;
         assert_eq!(scratch.open().await.key_status().term, 21);
     }

@@ -251,17 +251,17 @@ async fn mount_bytes_are_recounted_only_near_limit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 100_000);
-    let known = || sync::lock(&store.data().stored.at_most).get("m").copied();
-    assert_eq!(known(), None);
+    let cached_bytes = || sync::lock(&store.data().stored.at_most).get("m").copied();
+    assert_eq!(cached_bytes(), None);
     for _ in 0..15 {
         store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
     }
-    let at_most = known().unwrap();
+    let at_most = cached_bytes().unwrap();
     assert!(at_most > 90_000 && stored(&store, "m").await < 7_000, "{at_most}");
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
     assert_eq!(
-        known(),
+        cached_bytes(),
         Some(stored(&store, "m").await),
         "the bytes of the mount were counted again"
     );

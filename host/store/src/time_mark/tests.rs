@@ -15,9 +15,9 @@ async fn next_process(
     scratch: &ScratchDirectory,
     hands: &TestClock,
 ) -> (Arc<DataDirectory>, Arc<Store>) {
-    let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
-    let store = held.open(SealKey::from_bytes([1; 32])).await.unwrap();
-    (held, store)
+    let directory = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
+    let store = directory.open(SealKey::from_bytes([1; 32])).await.unwrap();
+    (directory, store)
 }
 
 /// Initialises data and opens them as a process does.
@@ -25,13 +25,14 @@ async fn first_process(
     scratch: &ScratchDirectory,
     hands: &TestClock,
 ) -> (Arc<DataDirectory>, Arc<Store>) {
-    let held = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
-    held.initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &SecretHasher| {
-        Ok(Vec::new())
-    })
-    .await
-    .unwrap();
-    drop(held);
+    let directory = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
+    directory
+        .initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &SecretHasher| {
+            Ok(Vec::new())
+        })
+        .await
+        .unwrap();
+    drop(directory);
     next_process(scratch, hands).await
 }
 
@@ -41,16 +42,16 @@ const TEN_YEARS: i64 = 315_360_000_000;
 #[tokio::test]
 async fn restart_with_clock_set_back_keeps_store_time() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
-    let (held, store) = first_process(&scratch, &hands).await;
+    let (directory, store) = first_process(&scratch, &hands).await;
     hands.pass(30_000);
     put(&store, data("bears a time"), "x").await;
     let reached = store.now();
     // The process is killed: nothing more is written.
     let crashed = scratch.crashed();
-    drop((held, store));
+    drop((directory, store));
     hands.set(-TWO_HOURS);
-    let (held, store) = next_process(&crashed, &hands).await;
-    assert_eq!((store.now(), held.now()), (reached, reached));
+    let (directory, store) = next_process(&crashed, &hands).await;
+    assert_eq!((store.now(), directory.now()), (reached, reached));
     let system = reached - TWO_HOURS as u64;
     let behind = ClockBehind { system, store: reached };
     assert_eq!((store.take_clock_behind(), store.take_clock_behind()), (Some(behind), None));
@@ -62,7 +63,7 @@ async fn restart_with_clock_set_back_keeps_store_time() {
 #[tokio::test]
 async fn mark_request_marks_idle_or_closed_store_once() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
-    let (held, store) = first_process(&scratch, &hands).await;
+    let (directory, store) = first_process(&scratch, &hands).await;
     hands.pass(59_000);
     let minute = Duration::from_secs(60);
     store.mark_time(minute).await.unwrap();
@@ -77,9 +78,9 @@ async fn mark_request_marks_idle_or_closed_store_once() {
     hands.pass(100);
     store.mark_time(Duration::ZERO).await.unwrap();
     store.close().await;
-    drop((held, store));
+    drop((directory, store));
     hands.set(-TWO_HOURS);
-    let (_held, store) = next_process(&scratch, &hands).await;
+    let (_directory, store) = next_process(&scratch, &hands).await;
     assert_eq!(store.now(), first + 60_100);
 }
 
@@ -87,23 +88,23 @@ async fn mark_request_marks_idle_or_closed_store_once() {
 async fn future_mark_never_stops_time_and_is_removable() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     hands.set(TEN_YEARS);
-    let (held, store) = first_process(&scratch, &hands).await;
+    let (directory, store) = first_process(&scratch, &hands).await;
     let wrong = store.now();
     store.close().await;
-    drop((held, store));
+    drop((directory, store));
     hands.set(-TEN_YEARS);
-    let (held, store) = next_process(&scratch, &hands).await;
+    let (directory, store) = next_process(&scratch, &hands).await;
     assert_eq!(store.now(), wrong);
     hands.pass(5_000);
     assert_eq!(store.now(), wrong + 5_000);
     edit(&store, "DELETE FROM meta WHERE name = 'time'").await;
     store.close().await;
-    drop((held, store));
-    let (held, store) = next_process(&scratch, &hands).await;
+    drop((directory, store));
+    let (directory, store) = next_process(&scratch, &hands).await;
     assert_eq!(store.now(), wrong + 5_000 - TEN_YEARS as u64);
     edit(&store, "INSERT INTO meta VALUES ('time', x'00')").await;
     store.close().await;
-    drop((held, store));
+    drop((directory, store));
     let refused = DataDirectory::hold(scratch.options()).await.err().unwrap().to_string();
     assert!(refused.contains("\"time\""), "{refused}");
 }
@@ -111,7 +112,7 @@ async fn future_mark_never_stops_time_and_is_removable() {
 #[tokio::test]
 async fn commits_mark_time_each_second_without_extra_flush() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
-    let (_held, store) = first_process(&scratch, &hands).await;
+    let (_directory, store) = first_process(&scratch, &hands).await;
     let mut marks = BTreeSet::new();
     for number in 0..20 {
         put(&store, data(&number.to_string()), "x").await;

@@ -271,9 +271,9 @@ async fn record_read_and_put_is_not_read_again() {
     unit.checkpoint().await.unwrap();
     assert_eq!(kept(&store, "absent").unwrap(), b"1");
     assert!(store.cache().find(&data("unread")).is_err(), "an unread record is not cached");
-    let known = unit.get(&data("absent")).await.unwrap().unwrap();
+    let record = unit.get(&data("absent")).await.unwrap().unwrap();
     let stored = body(&store, &data("absent")).await.unwrap();
-    assert_eq!((&*known.body, known.modified, stored.as_str()), (&b"1"[..], 0, "1"));
+    assert_eq!((&*record.body, record.modified, stored.as_str()), (&b"1"[..], 0, "1"));
     write(&mut unit, "absent", "2");
     unit.commit().await.unwrap();
     assert_eq!(kept(&store, "absent").unwrap(), b"2");

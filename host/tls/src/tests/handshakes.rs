@@ -42,14 +42,14 @@ fn full(authority: &TestAuthority) -> ClientSettings {
 
 #[tokio::test]
 async fn server_must_have_chain_name_and_time() {
-    let (authority, stranger) = (TestAuthority::new(), TestAuthority::new());
+    let (authority, other_authority) = (TestAuthority::new(), TestAuthority::new());
     let settings = authority.serve(&authority.sign(7));
     assert_eq!(greet(&settings, full(&authority), "localhost").await, Ok(b'!'));
     assert_eq!(greet(&settings, full(&authority), "127.0.0.1").await, Ok(b'!'));
     for name in ["a.example", "127.0.0.2"] {
         assert_eq!(greet(&settings, full(&authority), name).await, Err(TlsFault::WrongName));
     }
-    let refused = greet(&settings, full(&stranger), "localhost").await;
+    let refused = greet(&settings, full(&other_authority), "localhost").await;
     assert_eq!(refused, Err(TlsFault::UnknownIssuer));
     let public = PeerVerification::Full(Authorities::public_and(&[]).unwrap());
     let refused = greet(&settings, ClientSettings::new(public), "localhost").await;
@@ -58,14 +58,14 @@ async fn server_must_have_chain_name_and_time() {
 
 #[tokio::test]
 async fn client_verifies_less_only_if_configured() {
-    let (authority, stranger) = (TestAuthority::new(), TestAuthority::new());
+    let (authority, other_authority) = (TestAuthority::new(), TestAuthority::new());
     let settings = authority.serve(&authority.sign(7));
     let any_name = |of: &TestAuthority| {
         let trusted = Authorities::only(&[of.der()]).unwrap();
         ClientSettings::new(PeerVerification::AnyName(trusted))
     };
     assert_eq!(greet(&settings, any_name(&authority), "a.example").await, Ok(b'!'));
-    let refused = greet(&settings, any_name(&stranger), "localhost").await;
+    let refused = greet(&settings, any_name(&other_authority), "localhost").await;
     assert_eq!(refused, Err(TlsFault::UnknownIssuer), "the chain is still verified");
     let anything = ClientSettings::new(PeerVerification::AnyCertificate);
     assert_eq!(greet(&settings, anything, "a.example").await, Ok(b'!'));

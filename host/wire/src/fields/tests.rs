@@ -297,16 +297,16 @@ fn secret_settings_inside_of_others_are_secrets_too() {
     let config = Field::new("config", FieldKind::Map, "settings").with_members(inside);
     let values = map(json!({ "config": { "key_type": "ec", "ca_private_key": "k1" } }));
     assert_eq!(secrets(std::slice::from_ref(&config), &values), ["k1"]);
-    for (given, found) in [
+    for (value, found) in [
         (json!(["key_type=ec", "ca_private_key=k1"]), vec!["k1"]),
         (json!("ca_private_key=k1"), vec!["k1"]),
         (json!("k1"), vec!["k1"]),
     ] {
-        let values = map(json!({ "config": given }));
+        let values = map(json!({ "config": value }));
         assert_eq!(secrets(std::slice::from_ref(&config), &values), found);
         let spelled = values.get_key_value("config").unwrap();
         let why = single_value(&config, &[spelled]).err().map(|why| why.message);
-        assert!(!why.is_some_and(|why| why.contains("k1")), "{given}");
+        assert!(!why.is_some_and(|why| why.contains("k1")), "{value}");
     }
     let row = Route { fields: vec![config], ..Route::new(Verb::Write, "x", "Writes.") };
     let table = crate::route::RouteTable::new(vec![row]).unwrap();

@@ -195,8 +195,8 @@ fn check_successor(route: &Route, captures: &BTreeSet<&str>) -> Result<(), Strin
     if route.api_version == 0 {
         return Err("successor: only for a row with a version of the API".to_owned());
     }
-    let known = captures_of(pattern).map_err(|why| format!("successor: {why}"))?;
-    match known.difference(captures).next() {
+    let pattern_captures = captures_of(pattern).map_err(|why| format!("successor: {why}"))?;
+    match pattern_captures.difference(captures).next() {
         Some(unknown) => Err(format!("successor: the path has no capture {unknown:?}")),
         None => Ok(()),
     }

@@ -364,13 +364,13 @@ fn verbatim_row_takes_any_member_as_possible_secret() {
     };
     let table = row(&|_| {}).unwrap();
     assert!(table.is_secret("anything") && !table.is_secret("path"));
-    for (change, told) in [
+    for (change, reason) in [
         (&(|route: &mut Route| route.verb = Verb::Read) as &dyn Fn(&mut Route), "only for a write"),
         (&|route| route.open_fields = false, "open fields"),
         (&|route| route.fields.push(Field::new("x", FieldKind::Any, "")), "field of the body"),
     ] {
         let why = row(change).unwrap_err();
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(reason), "{why}");
     }
 }
 

@@ -97,8 +97,8 @@ fn stored_record_check_finds_lost_fields() {
         ("{\"extensions\":[]}", "test-loan, line 1: does not parse"),
         ("", "no record of version 1"),
     ] {
-        let told = check_read::<Hasty>(written).unwrap_err();
-        assert!(told.contains(why) || told.contains("written again"), "{told}");
+        let refusal = check_read::<Hasty>(written).unwrap_err();
+        assert!(refusal.contains(why) || refusal.contains("written again"), "{refusal}");
     }
     assert!(check_read::<NewLoan>("{\"borrower\":\"ann\"}").unwrap_err().contains("version 3"));
     assert!(check_foreign::<Hasty>(loans).unwrap_err().contains("line 1: refuses unknown fields"));

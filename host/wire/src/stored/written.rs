@@ -16,15 +16,15 @@ const HELP: &str = "see docs/how-to-add-a-field.md";
 pub fn check_read<T: Stored>(written: &str) -> Result<(), String> {
     let mut has_current = false;
     for (number, line) in (1..).zip(written.lines()) {
-        let told = |why: String| format!("{}, line {number}: {why}; {HELP}", T::KIND);
-        let record = T::from_bytes(line.as_bytes()).map_err(|error| told(error.to_string()))?;
-        let again = record.to_bytes().map_err(|failure| told(failure.message))?;
-        T::from_bytes(&again).map_err(|error| told(format!("written again, it {error}")))?;
+        let refusal = |why: String| format!("{}, line {number}: {why}; {HELP}", T::KIND);
+        let record = T::from_bytes(line.as_bytes()).map_err(|error| refusal(error.to_string()))?;
+        let again = record.to_bytes().map_err(|failure| refusal(failure.message))?;
+        T::from_bytes(&again).map_err(|error| refusal(format!("written again, it {error}")))?;
         if version(line) == Some(T::VERSION) {
             has_current = true;
             let (before, after) = (value(line.as_bytes()), value(&again));
             if let Some(place) = before.zip(after).and_then(|(one, two)| difference(&one, &two)) {
-                return Err(told(format!("{place} is lost or another value")));
+                return Err(refusal(format!("{place} is lost or another value")));
             }
         }
     }

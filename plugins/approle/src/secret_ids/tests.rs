@@ -7,12 +7,15 @@ use serde_json::json;
 #[test]
 fn secret_id_is_generated_listed_looked_up_destroyed() {
     let stage = TestMount::new(&json!({"secret_id_num_uses": 5, "secret_id_ttl": "1h"}));
-    let made = stage.secret_id("web", &json!({"num_uses": 2, "metadata": {"owner": "web"}}));
-    assert_eq!((&made["secret_id_ttl"], &made["secret_id_num_uses"]), (&json!(3_600), &json!(2)));
-    assert_eq!(made.as_object().unwrap().len(), 4);
-    let accessor = &made["secret_id_accessor"];
+    let answer = stage.secret_id("web", &json!({"num_uses": 2, "metadata": {"owner": "web"}}));
+    assert_eq!(
+        (&answer["secret_id_ttl"], &answer["secret_id_num_uses"]),
+        (&json!(3_600), &json!(2))
+    );
+    assert_eq!(answer.as_object().unwrap().len(), 4);
+    let accessor = &answer["secret_id_accessor"];
     assert_eq!(stage.accessors("web"), [accessor.as_str().unwrap()]);
-    let shown = stage.of_secret("web", "lookup", &made["secret_id"]).ok().unwrap().data;
+    let shown = stage.of_secret("web", "lookup", &answer["secret_id"]).ok().unwrap().data;
     assert_eq!(shown, stage.of_accessor("web", "lookup", accessor).ok().unwrap().data);
     assert_eq!(shown["metadata"], json!({"owner": "web"}));
     assert_eq!((&shown["cidr_list"], &shown["token_bound_cidrs"]), (&json!([]), &json!([])));
@@ -20,8 +23,8 @@ fn secret_id_is_generated_listed_looked_up_destroyed() {
         assert!(shown[name].as_str().unwrap().ends_with('Z'), "{name}");
     }
     assert!(!shown.contains_key("secret_id"));
-    stage.of_secret("web", "destroy", &made["secret_id"]).ok().unwrap();
-    assert!(stage.accessors("web").is_empty() && stage.login("web", &made).is_err());
+    stage.of_secret("web", "destroy", &answer["secret_id"]).ok().unwrap();
+    assert!(stage.accessors("web").is_empty() && stage.login("web", &answer).is_err());
     let other = stage.secret_id("web", &json!({}));
     stage.of_accessor("web", "destroy", &other["secret_id_accessor"]).ok().unwrap();
     assert!(stage.accessors("web").is_empty() && stage.login("web", &other).is_err());
@@ -30,8 +33,8 @@ fn secret_id_is_generated_listed_looked_up_destroyed() {
 #[test]
 fn only_keyed_hash_of_secret_id_is_stored() {
     let stage = TestMount::new(&json!({}));
-    let made = stage.secret_id("web", &json!({}));
-    let secret_id = made["secret_id"].as_str().unwrap();
+    let answer = stage.secret_id("web", &json!({}));
+    let secret_id = answer["secret_id"].as_str().unwrap();
     let mut after = String::new();
     while let Some(key) = stage.bed.host.storage().keys("", &after, 1).unwrap().pop() {
         let value = stage.bed.host.storage().get_bytes(&key).unwrap().unwrap();
@@ -87,10 +90,10 @@ fn a_secret_id_stays_within_its_role() {
         assert!(refused.message.contains(says), "{fields}: {}", refused.message);
     }
     assert!(stage.accessors("web").is_empty());
-    let made = stage.secret_id("web", &json!({"cidr_list": ["10.1.2.3/32"], "ttl": 30}));
-    let shown = stage.of_secret("web", "lookup", &made["secret_id"]).ok().unwrap().data;
+    let answer = stage.secret_id("web", &json!({"cidr_list": ["10.1.2.3/32"], "ttl": 30}));
+    let shown = stage.of_secret("web", "lookup", &answer["secret_id"]).ok().unwrap().data;
     assert_eq!(shown["cidr_list"], json!(["10.1.2.3/32"]), "the list is shown as written");
-    assert!(stage.login("web", &made).is_ok());
+    assert!(stage.login("web", &answer).is_ok());
     let unknown = stage.bed.write("role/none/secret-id", &json!({})).err().unwrap();
     assert_eq!(unknown.kind, FailureKind::NotFound);
 }
@@ -99,9 +102,9 @@ fn a_secret_id_stays_within_its_role() {
 fn a_lifetime_ends_at_the_mounts_maximum() {
     let mut stage = TestMount::new(&json!({}));
     stage.bed.mount.max_ttl = 100;
-    let made = stage.bed.write("role/web/secret-id", &json!({"ttl": 200})).ok().unwrap();
-    assert_eq!(made.data["secret_id_ttl"], json!(100));
-    assert_eq!(made.warnings.len(), 1, "{:?}", made.warnings);
+    let answer = stage.bed.write("role/web/secret-id", &json!({"ttl": 200})).ok().unwrap();
+    assert_eq!(answer.data["secret_id_ttl"], json!(100));
+    assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
 }
 
 #[test]
@@ -114,9 +117,9 @@ fn a_chosen_secret_id_is_long_and_new() {
     for secret_id in ["", "short", &"x".repeat(5_000)] {
         assert_eq!(add(secret_id, 0).err().unwrap().kind, FailureKind::InvalidRequest);
     }
-    let made = add("a-secret-id-of-our-own", 60).ok().unwrap();
-    assert_eq!(made.data["secret_id"], "a-secret-id-of-our-own");
-    assert!(made.warnings.is_empty());
+    let answer = add("a-secret-id-of-our-own", 60).ok().unwrap();
+    assert_eq!(answer.data["secret_id"], "a-secret-id-of-our-own");
+    assert!(answer.warnings.is_empty());
     assert!(add("a-secret-id-of-our-own", 60).err().unwrap().message.contains("already"));
     stage.bed.host.advance(60);
     add("a-secret-id-of-our-own", 60).ok().unwrap();

@@ -38,13 +38,13 @@ fn client_secret_is_shown_only_with_sudo() {
 #[test]
 fn partial_config_update_keeps_absent_fields() {
     let bed = empty();
-    let mut whole = minimal();
+    let mut body = minimal();
     let more = json!({
         "client_id": CLIENT, "client_secret": SECRET, "max_retries": 7, "retry_delay": "2s",
         "max_retry_delay": "-1", "root_password_ttl": "1h", "identity_token_ttl": 60,
     });
-    whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    bed.write("config", &whole).unwrap();
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    bed.write("config", &body).unwrap();
     for update in [
         json!({"environment": "AzureUSGovernmentCloud", "client_secret": SECRET}),
         json!({"max_retries": "", "retry_delay": "", "root_password_ttl": ""}),

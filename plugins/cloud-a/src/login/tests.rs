@@ -132,14 +132,14 @@ fn keys_and_access_token_are_requested_once() {
     login(&bed, &claims, &json!({})).unwrap();
     assert_eq!(bed.host.requests().len(), 4, "issuer, keys, access token, machine");
     login(&bed, &claims, &json!({})).unwrap();
-    let asked = bed.host.requests();
-    assert_eq!(asked.len(), 1, "the machine alone");
-    assert!(asked[0].headers.contains(&("authorization".to_owned(), "Bearer t-arm".to_owned())));
+    let requests = bed.host.requests();
+    assert_eq!(requests.len(), 1, "the machine alone");
+    assert!(requests[0].headers.contains(&("authorization".to_owned(), "Bearer t-arm".to_owned())));
     bed.write("config", &json!({"client_secret": "another"})).unwrap();
     login(&bed, &claims, &json!({})).unwrap();
-    let asked = bed.host.requests();
-    assert_eq!(asked.len(), 4, "a new configuration does not use cached keys");
-    let of_token = asked.iter().find(|request| request.method == "POST").unwrap();
+    let requests = bed.host.requests();
+    assert_eq!(requests.len(), 4, "a new configuration does not use cached keys");
+    let of_token = requests.iter().find(|request| request.method == "POST").unwrap();
     let body = String::from_utf8(of_token.body.clone()).unwrap();
     assert!(body.contains("client_secret=another"), "{body}");
     assert!(body.contains("scope=https%3A%2F%2Fmanagement.azure.com%2F.default"), "{body}");
@@ -155,8 +155,8 @@ fn cloud_access_uses_secret_identity_or_machine_token() {
     let federated = json!({"client_secret": "", "identity_token_audience": "api://Exchange"});
     bed.write("config", &federated).unwrap();
     login(&bed, &claims, &json!({})).unwrap();
-    let asked = bed.host.requests();
-    let form = asked.iter().find(|request| request.method == "POST").unwrap();
+    let requests = bed.host.requests();
+    let form = requests.iter().find(|request| request.method == "POST").unwrap();
     let form = String::from_utf8(form.body.clone()).unwrap();
     assert!(form.contains("client_assertion=identity-token-2-for-api%3A%2F%2FExchange"), "{form}");
     assert!(!form.contains("client_secret"), "{form}");
@@ -183,7 +183,7 @@ fn refused_client_secret_is_reported_without_value() {
     .unwrap();
     bed.write("role/dev", &json!({"bound_resource_groups": "apps"})).unwrap();
     let other = ready();
-    for (asked, body) in [
+    for (request, body) in [
         (
             crate::fixture::DISCOVERY,
             json!({
@@ -193,7 +193,7 @@ fn refused_client_secret_is_reported_without_value() {
         ),
         (crate::fixture::KEYS, crate::fixture::key_set(&[("k1", &crate::fixture::key(0))])),
     ] {
-        bed.host.answer(asked, answer(200, &body));
+        bed.host.answer(request, answer(200, &body));
     }
     drop(other);
     let said = json!({
@@ -235,7 +235,7 @@ fn explanation_lists_every_constraint_and_needs_sudo() {
     assert_eq!(refused.kind, FailureKind::PermissionDenied);
     bed.caller.capabilities = vec!["update".to_owned(), "sudo".to_owned()];
     let named = |list: &[(&str, bool)]| -> Vec<(String, bool)> {
-        list.iter().map(|(name, held)| ((*name).to_owned(), *held)).collect()
+        list.iter().map(|(name, is_held)| ((*name).to_owned(), *is_held)).collect()
     };
     let claims = json!({"xms_mirid": machine("vm-1"), "groups": ["g-1"]});
     assert_eq!(

@@ -3,8 +3,9 @@
 
 use crate::arm_id::ArmId;
 use crate::fixture::{
-    APP, CloudBed, GIVEN, OWN, SUBSCRIPTION, answer, arrange_identity, arrange_machine,
-    arrange_scale_set, asked, id, identity, login, machine, refusal, scale_set, with_role,
+    APP, CloudBed, GIVEN, OWN, SUBSCRIPTION, answer, arm_request, arrange_identity,
+    arrange_machine, arrange_scale_set, id, identity, login, machine, refusal, scale_set,
+    with_role,
 };
 use bulkhead_sdk::FailureKind;
 use serde_json::{Value, json};
@@ -168,9 +169,9 @@ fn only_own_identity_proves_resource_without_claims() {
 #[test]
 fn principal_must_be_identity_of_machine() {
     let vm = machine("vm-1");
-    let stranger = json!({"oid": "e1111111-2222-3333-4444-555555555555", "xms_mirid": vm});
+    let other_principal = json!({"oid": "e1111111-2222-3333-4444-555555555555", "xms_mirid": vm});
     let bed = with_machine();
-    let refused = refusal(login(&bed, &stranger, &json!({})));
+    let refused = refusal(login(&bed, &other_principal, &json!({})));
     assert!(refused.contains("does not match expected identities"), "{refused}");
     let bed = with_role(&bound());
     arrange_machine(&bed, "vm-1", &json!({"identity": null}));
@@ -206,7 +207,7 @@ fn manager_refusals_are_400_and_faults_502() {
         let bed = with_role(&bound());
         bed.write("config", &json!({"max_retries": 0})).unwrap();
         let body = json!({"error": {"code": "Why", "message": "hunter2"}});
-        bed.host.answer(&asked(&machine("vm-1"), "2023-07-01"), answer(status, &body));
+        bed.host.answer(&arm_request(&machine("vm-1"), "2023-07-01"), answer(status, &body));
         let fields = stated(&json!({"vm_name": "vm-1"}));
         let refused = login(&bed, &own(&machine("vm-1")), &fields).err().unwrap();
         assert_eq!(refused.kind, kind, "{status}");
@@ -280,7 +281,7 @@ fn flexible_scale_set_admits_member_machines_only() {
     }
     let bed = with_role(&json!({"bound_scale_sets": "web"}));
     arrange_scale_set(&bed, "web", &json!({}));
-    bed.host.answer(&asked(&machine("web_2"), "2023-07-01"), answer(403, &json!({})));
+    bed.host.answer(&arm_request(&machine("web_2"), "2023-07-01"), answer(403, &json!({})));
     assert!(login(&bed, &own(&machine("web_2")), &fields).is_ok(), "where it may not be read");
     assert!(bed.host.steps().iter().any(|step| step.starts_with("log scale-set-by-name")));
 }
@@ -296,9 +297,9 @@ fn other_resources_use_newest_non_preview_version() {
         },
     ]});
     let provider = format!("/subscriptions/{SUBSCRIPTION}/providers/microsoft.web");
-    bed.host.answer(&asked(&provider, "2021-04-01"), answer(200, &types));
+    bed.host.answer(&arm_request(&provider, "2021-04-01"), answer(200, &types));
     let body = json!({"id": site, "location": "westus2", "identity": {"principalId": OWN}});
-    bed.host.answer(&asked(&site, "2022-08-01"), answer(200, &body));
+    bed.host.answer(&arm_request(&site, "2022-08-01"), answer(200, &body));
     for _ in 0..2 {
         let proven = login(&bed, &own(&site), &json!({"resource_id": site})).unwrap();
         assert_eq!(proven.metadata["resource_id"], site);
@@ -354,7 +355,7 @@ fn identity_without_claims_is_sought_in_bound_groups() {
     let bed = with_role(&json!({"bound_resource_groups": "apps"}));
     let next = format!("https://management.azure.com{}?$skiptoken=2", list_of("apps"));
     let first = json!({"value": [listed("a", GIVEN, "other")], "nextLink": next});
-    bed.host.answer(&asked(&list_of("apps"), "2023-01-31"), answer(200, &first));
+    bed.host.answer(&arm_request(&list_of("apps"), "2023-01-31"), answer(200, &first));
     let second = json!({"value": [listed("shared", GIVEN, APP)]});
     bed.host.answer(&format!("GET {next}"), answer(200, &second));
     let proven = login(&bed, &json!({"oid": GIVEN}), &stated(&json!({}))).unwrap();
@@ -385,13 +386,13 @@ fn list_continues_at_own_server_up_to_limit() {
     ] {
         let bed = with_role(&json!({"bound_resource_groups": "apps"}));
         let page = json!({"value": [], "nextLink": link});
-        bed.host.answer(&asked(&list_of("apps"), "2023-01-31"), answer(200, &page));
+        bed.host.answer(&arm_request(&list_of("apps"), "2023-01-31"), answer(200, &page));
         let refused = login(&bed, &claims, &stated(&json!({}))).err().unwrap();
         assert_eq!(refused.kind, FailureKind::Unreachable, "{link}");
         assert!(bed.host.requests().iter().all(|request| request.url != link));
     }
     let bed = with_role(&json!({"bound_resource_groups": "apps"}));
-    let same = asked(&list_of("apps"), "2023-01-31");
+    let same = arm_request(&list_of("apps"), "2023-01-31");
     let page = json!({"value": [], "nextLink": same.trim_start_matches("GET ")});
     bed.host.answer(&same, answer(200, &page));
     let refused = login(&bed, &claims, &stated(&json!({}))).err().unwrap();

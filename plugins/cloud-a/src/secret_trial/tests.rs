@@ -7,7 +7,7 @@ use bulkhead_sdk::{FailureKind, Host};
 use serde_json::{Value, json};
 
 /// Returns the number of applications with kept secrets.
-fn kept(bed: &CloudBed) -> usize {
+fn kept_count(bed: &CloudBed) -> usize {
     let host: &dyn Host = &bed.host;
     host.storage().keys("kept-secret/", "", 10).unwrap().len()
 }
@@ -17,7 +17,7 @@ fn write_unproven(bed: &CloudBed, secret: &str) {
     lose_request(bed);
     let written = bed.write("config", &json!({"client_secret": secret})).unwrap();
     assert!(written.warnings[0].contains("could not be tried"), "{:?}", written.warnings);
-    assert_eq!((tried(bed).len(), kept(bed)), (0, 1), "one request, without an answer");
+    assert_eq!((tried(bed).len(), kept_count(bed)), (0, 1), "one request, without an answer");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn refused_secret_does_not_replace_working_one() {
     }
     assert!(!refused.message.contains(SECRET) && !refused.message.contains(NEW), "{refused}");
     assert_eq!(tried(&bed), [SECRET, NEW]);
-    assert_eq!((bed.host.stored("config"), kept(&bed)), (before, 0));
+    assert_eq!((bed.host.stored("config"), kept_count(&bed)), (before, 0));
     assert!(!bed.host.steps().iter().any(|step| step.contains(NEW) || step.contains(SECRET)));
 }
 
@@ -79,7 +79,7 @@ fn working_secret_replaces_and_removes_rotated_one() {
     let bed = rotated();
     let written = bed.write("config", &json!({"client_secret": "of-the-operator"})).unwrap();
     assert!(written.warnings.is_empty(), "{:?}", written.warnings);
-    assert_eq!((secret(&bed).as_str(), kept(&bed)), ("of-the-operator", 0));
+    assert_eq!((secret(&bed).as_str(), kept_count(&bed)), ("of-the-operator", 0));
     assert_eq!(tried(&bed), ["of-the-operator"]);
     ring(&bed, RETIRED);
     assert_eq!(removed(&bed), ["key-2"]);
@@ -95,7 +95,7 @@ fn force_replaces_the_secret_without_a_trial() {
         "{:?}",
         written.warnings
     );
-    assert_eq!((secret(&bed).as_str(), kept(&bed)), (SECRET, 0));
+    assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (SECRET, 0));
     assert!(bed.host.requests().is_empty());
     assert_eq!(bed.host.stored("config").unwrap().get("force"), None);
     assert_eq!(bed.host.stored(RETIRED), None, "the secret in use is no longer to be removed");
@@ -107,11 +107,11 @@ fn force_elsewhere_keeps_the_rotated_secret() {
     let forced = json!({"client_id": APP, "client_secret": "any", "force": true});
     let written = bed.write("config", &forced).unwrap();
     assert!(written.warnings[0].contains("is kept"), "{:?}", written.warnings);
-    assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (1, None));
+    assert_eq!((kept_count(&bed), bed.host.timer(TRIAL)), (1, None));
     bed.write("config", &json!({"client_id": CLIENT, "client_secret": SECRET})).unwrap();
     answer_tokens(&bed, &[false, true]);
     ring(&bed, TRIAL);
-    assert_eq!((secret(&bed).as_str(), kept(&bed)), (NEW, 0));
+    assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (NEW, 0));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn force_gives_up_kept_secrets_and_names_them() {
         let written = bed.write("config", &write).unwrap();
         let [warning] = written.warnings.as_slice() else { panic!("{:?}", written.warnings) };
         assert!(warning.starts_with("client secret key-2, which"), "{warning}");
-        assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (0, None), "{forced}");
+        assert_eq!((kept_count(&bed), bed.host.timer(TRIAL)), (0, None), "{forced}");
         assert!(tried(&bed).is_empty());
         assert_eq!(secret(&bed), forced);
     }
@@ -138,10 +138,10 @@ fn only_copy_note_names_kept_secrets() {
     write_unproven(&bed, "another");
     let [name] = &noted()[..] else { panic!("{:?}", noted()) };
     let note = bed.host.stored(&format!("only-copy/{name}")).unwrap();
-    let told = format!("a client secret of application \"{CLIENT}\" (key id \"key-2\")");
-    assert_eq!(note["secret"], told);
+    let description = format!("a client secret of application \"{CLIENT}\" (key id \"key-2\")");
+    assert_eq!(note["secret"], description);
     ring(&bed, TRIAL);
-    assert_eq!((kept(&bed), noted()), (0, Vec::new()));
+    assert_eq!((kept_count(&bed), noted()), (0, Vec::new()));
 }
 
 #[test]
@@ -160,15 +160,18 @@ fn two_refused_secrets_are_tried_by_no_timer() {
     answer_tokens(&bed, &[false]);
     let written = bed.write("config", &json!({"client_secret": "mistyped"})).unwrap();
     assert!(written.warnings[0].contains("refuses both"), "{:?}", written.warnings);
-    assert_eq!((secret(&bed).as_str(), bed.host.timer(TRIAL), kept(&bed)), ("mistyped", None, 1));
+    assert_eq!(
+        (secret(&bed).as_str(), bed.host.timer(TRIAL), kept_count(&bed)),
+        ("mistyped", None, 1)
+    );
     bed.write("config", &json!({"max_retries": 1})).unwrap();
     ring(&bed, TRIAL);
     assert!(bed.host.steps().iter().any(|step| step.starts_with("log root-secrets-refused")));
-    assert_eq!((bed.host.timer(TRIAL), kept(&bed)), (None, 1));
+    assert_eq!((bed.host.timer(TRIAL), kept_count(&bed)), (None, 1));
     answer_tokens(&bed, &[false, true]);
     bed.write("config", &json!({"client_secret": "mistyped again"})).unwrap();
     ring(&bed, TRIAL);
-    assert_eq!((secret(&bed).as_str(), kept(&bed)), (NEW, 0));
+    assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (NEW, 0));
 }
 
 #[test]
@@ -178,10 +181,10 @@ fn unproven_secret_leaves_rotated_one_as_candidate() {
         write_unproven(&bed, "of-the-operator");
         lose_request(&bed);
         assert_eq!(bed.wake(TRIAL, 1).unwrap_err().kind, FailureKind::Unreachable);
-        assert_eq!((secret(&bed).as_str(), kept(&bed)), ("of-the-operator", 1));
+        assert_eq!((secret(&bed).as_str(), kept_count(&bed)), ("of-the-operator", 1));
         answer_tokens(&bed, works);
         ring(&bed, TRIAL);
-        assert_eq!((secret(&bed).as_str(), kept(&bed)), (expected, 0));
+        assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (expected, 0));
         assert_eq!(bed.host.timer(TRIAL), None);
         bed.caller.capabilities = vec!["sudo".to_owned()];
         let shown = bed.read("config").unwrap().data;
@@ -197,7 +200,7 @@ fn answers_about_other_things_prove_nothing() {
         drop_answer(&bed, TOKEN);
         let written = bed.write("config", &json!({"client_secret": "another"})).unwrap();
         assert!(written.warnings[0].contains("could not be tried"), "{:?}", written.warnings);
-        assert_eq!((kept(&bed), bed.host.timer(TRIAL).is_some()), (1, true), "{status}");
+        assert_eq!((kept_count(&bed), bed.host.timer(TRIAL).is_some()), (1, true), "{status}");
     }
 }
 
@@ -211,7 +214,7 @@ fn unknown_answer_keeps_rotated_secret() {
         bed.host.answer(TOKEN, answer(503, &json!({})));
         drop_answer(&bed, TOKEN);
         bed.write("config", &json!({"client_secret": written})).unwrap();
-        assert_eq!((tried(&bed), kept(&bed)), (vec![written.to_owned(), NEW.to_owned()], 1));
+        assert_eq!((tried(&bed), kept_count(&bed)), (vec![written.to_owned(), NEW.to_owned()], 1));
         assert!(bed.host.timer(TRIAL).is_some(), "the secrets are tried again");
     }
 }
@@ -240,7 +243,7 @@ fn a_kept_secret_goes_to_no_other_place() {
         let written = bed.write("config", &elsewhere).unwrap();
         assert!(written.warnings[0].contains("is kept"), "{:?}", written.warnings);
         bed.ring_due();
-        assert_eq!((tried(&bed), kept(&bed)), (Vec::<String>::new(), 1), "{elsewhere}");
+        assert_eq!((tried(&bed), kept_count(&bed)), (Vec::<String>::new(), 1), "{elsewhere}");
         answer_tokens(&bed, &[false, true]);
         let back = json!({
             "client_id": CLIENT, "tenant_id": TENANT, "environment": "", "client_secret": SECRET,
@@ -249,7 +252,7 @@ fn a_kept_secret_goes_to_no_other_place() {
         bed.write("config", &back).unwrap();
         ring(&bed, TRIAL);
         assert_eq!(tried(&bed), [SECRET, NEW], "{elsewhere}");
-        assert_eq!((secret(&bed).as_str(), kept(&bed)), (NEW, 0), "{elsewhere}");
+        assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (NEW, 0), "{elsewhere}");
     }
 }
 
@@ -263,7 +266,7 @@ fn another_spelling_of_the_tenant_shows_no_secret() {
     assert_eq!(bed.read("config").unwrap().data.get("client_secret"), None);
     bed.write("config", &json!({"tenant_id": TENANT})).unwrap();
     bed.ring_due();
-    assert_eq!((secret(&bed).as_str(), kept(&bed)), (NEW, 0));
+    assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (NEW, 0));
     assert_eq!(bed.host.stored(RETIRED), None, "the secret in use is not removed");
 }
 
@@ -273,7 +276,7 @@ fn a_removed_configuration_names_kept_secrets() {
     write_unproven(&bed, "another");
     let warnings = bed.delete("config").unwrap().warnings;
     assert!(warnings[0].ends_with("the passwords key-2"), "{warnings:?}");
-    assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (0, None));
+    assert_eq!((kept_count(&bed), bed.host.timer(TRIAL)), (0, None));
     let host: &dyn Host = &bed.host;
     assert!(host.storage().keys("only-copy/", "", 10).unwrap().is_empty());
 }
@@ -286,13 +289,13 @@ fn secret_trial_continues_after_process_death() {
         answer_tokens(&bed, &[false, true, false, true]);
         bed.host.die_after(step);
         assert!(bed.wake(TRIAL, 1).is_err(), "{step}");
-        assert_eq!((secret(&bed).as_str(), kept(&bed)), ("another", 1), "{step}");
+        assert_eq!((secret(&bed).as_str(), kept_count(&bed)), ("another", 1), "{step}");
         if step == "send" {
             // The answer to the rotated secret, which the dead call did not ask for.
             drop_answer(&bed, TOKEN);
         }
         ring(&bed, TRIAL);
-        assert_eq!((secret(&bed).as_str(), kept(&bed)), (NEW, 0), "{step}");
+        assert_eq!((secret(&bed).as_str(), kept_count(&bed)), (NEW, 0), "{step}");
     }
 }
 
@@ -305,7 +308,7 @@ fn rotation_settles_kept_secrets() {
     rotate(&bed).unwrap();
     bed.host.advance(60);
     bed.wake("root-pending", 1).unwrap();
-    assert_eq!(kept(&bed), 0);
+    assert_eq!(kept_count(&bed), 0);
     let retired = bed.host.stored(RETIRED).unwrap();
     let ids: Vec<&Value> = retired["key_ids"].as_array().unwrap().iter().collect();
     assert!(ids.contains(&&json!("key-2")), "{ids:?}");

@@ -42,10 +42,10 @@ fn custom_endpoint_without_own_path_keeps_service_path() {
 
 #[test]
 fn endpoints_merge_by_key_and_empty_value_removes() {
-    let mut kept = map(&[("api", "a.example"), ("iam", "i.example")]);
-    merge(&map(&[("iam", ""), ("crm", "c.example")]), &mut kept).unwrap();
-    assert_eq!(kept, map(&[("api", "a.example"), ("crm", "c.example")]));
-    let refused = merge(&map(&[("sts", "s.example")]), &mut kept).unwrap_err();
+    let mut custom = map(&[("api", "a.example"), ("iam", "i.example")]);
+    merge(&map(&[("iam", ""), ("crm", "c.example")]), &mut custom).unwrap();
+    assert_eq!(custom, map(&[("api", "a.example"), ("crm", "c.example")]));
+    let refused = merge(&map(&[("sts", "s.example")]), &mut custom).unwrap_err();
     assert!(refused.message.contains("invalid custom endpoint type \"sts\""), "{refused}");
 }
 

@@ -25,7 +25,7 @@ fn credentials(key_id: &str) -> Value {
 }
 
 /// Returns the number of accounts with kept keys.
-fn kept(bed: &AuthBed<CloudB>) -> usize {
+fn kept_count(bed: &AuthBed<CloudB>) -> usize {
     let host: &dyn Host = &bed.host;
     host.storage().keys("kept-key/", "", 10).unwrap().len()
 }
@@ -35,7 +35,7 @@ fn write_unproven(bed: &AuthBed<CloudB>, key_id: &str) {
     lose_request(bed);
     let written = bed.write("config", &credentials(key_id)).unwrap();
     assert!(written.warnings[0].contains("could not be tried"), "{:?}", written.warnings);
-    assert_eq!((tried(bed).len(), kept(bed)), (0, 1), "one request, without an answer");
+    assert_eq!((tried(bed).len(), kept_count(bed)), (0, 1), "one request, without an answer");
 }
 
 fn try_kept(bed: &AuthBed<CloudB>) {
@@ -63,7 +63,7 @@ fn refused_key_does_not_replace_working_key() {
     assert!(!refused.message.contains("PRIVATE KEY"), "{refused}");
     assert_eq!(tried(&bed), ["k-own", "k-new"]);
     assert_eq!((bed.host.stored("config"), bed.host.stored("root-keys")), before);
-    assert_eq!(kept(&bed), 0);
+    assert_eq!(kept_count(&bed), 0);
     assert!(!bed.host.steps().iter().any(|step| step.contains("PRIVATE KEY")));
 }
 
@@ -106,7 +106,7 @@ fn working_key_replaces_and_ends_rotated_key() {
     let bed = rotated();
     let written = bed.write("config", &credentials("k-operator")).unwrap();
     assert!(written.warnings.is_empty(), "{:?}", written.warnings);
-    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-operator"), 0));
+    assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-operator"), 0));
     assert_eq!(tried(&bed), ["k-operator"]);
     assert_eq!(end_former(&bed), ["k-own", "k-new"]);
 }
@@ -122,7 +122,7 @@ fn force_replaces_the_key_without_a_trial() {
         "{:?}",
         written.warnings
     );
-    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-own"), 0));
+    assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-own"), 0));
     assert!(bed.host.requests().is_empty());
     assert_eq!(bed.host.stored("config").unwrap().get("force"), None);
     assert_eq!(bed.host.stored("root-keys"), None, "the key in use is no longer to be removed");
@@ -143,15 +143,18 @@ fn two_refused_keys_are_tried_by_no_timer() {
     answer_tokens(&bed, &[false]);
     let written = bed.write("config", &credentials("k-mistaken")).unwrap();
     assert!(written.warnings[0].contains("refuses both"), "{:?}", written.warnings);
-    assert_eq!((in_use(&bed), bed.host.timer(TRIAL), kept(&bed)), (json!("k-mistaken"), None, 1));
+    assert_eq!(
+        (in_use(&bed), bed.host.timer(TRIAL), kept_count(&bed)),
+        (json!("k-mistaken"), None, 1)
+    );
     bed.write("config", &json!({})).unwrap();
     try_kept(&bed);
     assert!(bed.host.steps().iter().any(|step| step.starts_with("log root-keys-refused")));
-    assert_eq!((bed.host.timer(TRIAL), kept(&bed)), (None, 1));
+    assert_eq!((bed.host.timer(TRIAL), kept_count(&bed)), (None, 1));
     answer_tokens(&bed, &[false, true]);
     bed.write("config", &credentials("k-mistaken-again")).unwrap();
     try_kept(&bed);
-    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-new"), 0));
+    assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-new"), 0));
 }
 
 #[test]
@@ -161,10 +164,10 @@ fn unproven_key_leaves_rotated_key_as_candidate() {
         write_unproven(&bed, "k-operator");
         lose_request(&bed);
         assert_eq!(bed.wake(TRIAL, 1).unwrap_err().kind, FailureKind::Unreachable);
-        assert_eq!((in_use(&bed), kept(&bed)), (json!("k-operator"), 1));
+        assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-operator"), 1));
         answer_tokens(&bed, works);
         bed.wake(TRIAL, 1).unwrap();
-        assert_eq!((in_use(&bed), kept(&bed)), (json!(expected), 0));
+        assert_eq!((in_use(&bed), kept_count(&bed)), (json!(expected), 0));
         assert_eq!(bed.host.timer(TRIAL), None);
         // A key that was used again is protected again.
         answer_tokens(&bed, &[false, true]);
@@ -181,7 +184,7 @@ fn answers_about_other_things_prove_nothing() {
         drop_token(&bed);
         let written = bed.write("config", &credentials("k-operator")).unwrap();
         assert!(written.warnings[0].contains("could not be tried"), "{:?}", written.warnings);
-        assert_eq!((kept(&bed), bed.host.timer(TRIAL).is_some()), (1, true), "{status}");
+        assert_eq!((kept_count(&bed), bed.host.timer(TRIAL).is_some()), (1, true), "{status}");
     }
 }
 
@@ -195,7 +198,10 @@ fn rotated_key_with_unknown_answer_is_kept() {
         bed.host.answer(TOKENS, answer(503, &json!({})));
         drop_token(&bed);
         bed.write("config", &credentials(written)).unwrap();
-        assert_eq!((tried(&bed), kept(&bed)), (vec![written.to_owned(), "k-new".to_owned()], 1));
+        assert_eq!(
+            (tried(&bed), kept_count(&bed)),
+            (vec![written.to_owned(), "k-new".to_owned()], 1)
+        );
         assert!(bed.host.timer(TRIAL).is_some(), "the keys are tried again");
     }
 }
@@ -240,7 +246,7 @@ fn a_kept_key_goes_to_no_other_place() {
             "{:?}",
             written.warnings
         );
-        assert_eq!((bed.host.timer(TRIAL), kept(&bed)), (None, 1), "{elsewhere}");
+        assert_eq!((bed.host.timer(TRIAL), kept_count(&bed)), (None, 1), "{elsewhere}");
         assert!(tried(&bed).is_empty(), "{elsewhere}");
         answer_tokens(&bed, &[false, true]);
         let back = json!({
@@ -249,7 +255,7 @@ fn a_kept_key_goes_to_no_other_place() {
         bed.write("config", &back).unwrap();
         try_kept(&bed);
         assert_eq!(tried(&bed), ["k-own", "k-new"], "{elsewhere}");
-        assert_eq!((in_use(&bed), kept(&bed)), (json!("k-new"), 0), "{elsewhere}");
+        assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-new"), 0), "{elsewhere}");
     }
 }
 
@@ -264,7 +270,7 @@ fn kept_key_follows_no_detour_to_other_endpoints() {
     answer_tokens(&bed, &[false, true]);
     bed.write("config", &credentials("k-forged")).unwrap();
     bed.ring_due();
-    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-forged"), 1));
+    assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-forged"), 1));
     assert!(!tried(&bed).contains(&"k-new".to_owned()));
 }
 
@@ -278,7 +284,7 @@ fn only_copy_note_names_kept_keys() {
     let note = bed.host.stored(&format!("only-copy/{name}")).unwrap();
     assert_eq!(note["secret"], format!("a key of \"{OWN}\" (id \"k-new\")"));
     try_kept(&bed);
-    assert_eq!((kept(&bed), noted()), (0, Vec::new()));
+    assert_eq!((kept_count(&bed), noted()), (0, Vec::new()));
 }
 
 #[test]
@@ -289,13 +295,13 @@ fn force_elsewhere_keeps_the_rotated_key() {
     forced["force"] = json!(true);
     let written = bed.write("config", &forced).unwrap();
     assert!(written.warnings[0].contains("is kept"), "{:?}", written.warnings);
-    assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (1, None));
+    assert_eq!((kept_count(&bed), bed.host.timer(TRIAL)), (1, None));
     let mut back = credentials("k-own");
     back["custom_endpoint"] = json!({"iam": ""});
     bed.write("config", &back).unwrap();
     answer_tokens(&bed, &[false, true]);
     try_kept(&bed);
-    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-new"), 0));
+    assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-new"), 0));
 }
 
 #[test]
@@ -309,7 +315,7 @@ fn force_gives_up_kept_keys_and_names_them() {
         let written = bed.write("config", &write).unwrap();
         let [warning] = written.warnings.as_slice() else { panic!("{:?}", written.warnings) };
         assert!(warning.starts_with("key k-new of service account"), "{warning}");
-        assert_eq!((kept(&bed), bed.host.timer(TRIAL)), (0, None), "{forced}");
+        assert_eq!((kept_count(&bed), bed.host.timer(TRIAL)), (0, None), "{forced}");
         assert!(tried(&bed).is_empty());
         assert_eq!(in_use(&bed), forced);
     }
@@ -329,7 +335,7 @@ fn a_new_key_goes_to_no_other_endpoints() {
             let mut write = credentials("k-own");
             write["custom_endpoint"] = evil.clone();
             bed.write("config", &write).unwrap();
-            assert_eq!((kept(&bed), bed.host.stored("root-keys")), (1, None));
+            assert_eq!((kept_count(&bed), bed.host.stored("root-keys")), (1, None));
             continue;
         }
         // An earlier release left the new key in place at such a write.
@@ -340,7 +346,7 @@ fn a_new_key_goes_to_no_other_endpoints() {
         answer_tokens(&bed, &[true]);
         bed.wake("root-keys", 1).unwrap();
         assert!(tried(&bed).is_empty());
-        assert_eq!((in_use(&bed), kept(&bed)), (json!("k-own"), 1));
+        assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-own"), 1));
     }
 }
 
@@ -352,13 +358,13 @@ fn secret_trial_continues_after_process_death() {
         answer_tokens(&bed, &[false, true, false, true]);
         bed.host.die_after(step);
         assert!(bed.wake(TRIAL, 1).is_err(), "{step}");
-        assert_eq!((in_use(&bed), kept(&bed)), (json!("k-operator"), 1), "{step}");
+        assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-operator"), 1), "{step}");
         if step == "send" {
             // The answer to the rotated key, which the dead call did not ask for.
             drop_token(&bed);
         }
         try_kept(&bed);
-        assert_eq!((in_use(&bed), kept(&bed)), (json!("k-new"), 0), "{step}");
+        assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-new"), 0), "{step}");
     }
 }
 
@@ -366,12 +372,12 @@ fn secret_trial_continues_after_process_death() {
 fn rotation_settles_kept_keys() {
     let bed = rotated();
     write_unproven(&bed, "k-operator");
-    let third = answer(200, &made("k-3", ACCOUNT_KEY));
+    let third = answer(200, &created_key("k-3", ACCOUNT_KEY));
     bed.host.answer(&format!("POST {}", keys_at()), third);
     let host: &dyn Host = &bed.host;
     host.http().send(&bulkhead_sdk::http::Request::post(&keys_at())).unwrap();
     rotate(&bed).unwrap();
-    assert_eq!((in_use(&bed), kept(&bed)), (json!("k-3"), 0));
+    assert_eq!((in_use(&bed), kept_count(&bed)), (json!("k-3"), 0));
     ends(&bed, &["k-operator"]);
     let ended = end_former(&bed);
     for id in ["k-own", "k-operator", "k-new"] {

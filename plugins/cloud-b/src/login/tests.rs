@@ -187,7 +187,7 @@ fn a_token_that_cannot_pass_costs_no_request() {
     let at = now(&bed);
     let of_account = |change: Value| signed("s1", ACCOUNT_KEY, &claims(&bed, change));
     let of_instance = |change: Value| signed("g1", GOOGLE_KEY, &identity(&bed, change));
-    let made = |time: u64| {
+    let created_at = |time: u64| {
         let engine = compute_engine(json!({ "instance_creation_timestamp": time }));
         json!({ "google": { "compute_engine": engine } })
     };
@@ -201,7 +201,7 @@ fn a_token_that_cannot_pass_costs_no_request() {
         ("vm", of_account(json!({ "aud": "vault/vm" }))),
         ("vm", of_instance(json!({ "iss": "https://evil.example" }))),
         ("vm", of_instance(json!({ "google": null }))),
-        ("vm", of_instance(made(at + 61))),
+        ("vm", of_instance(created_at(at + 61))),
     ] {
         refusal(log_in(&bed, role, &jwt));
     }
@@ -214,14 +214,14 @@ fn a_token_that_cannot_pass_costs_no_request() {
 #[test]
 fn instance_created_in_future_is_refused() {
     let bed = ready();
-    let made = |time: u64| {
+    let log_in_created_at = |time: u64| {
         let engine = compute_engine(json!({ "instance_creation_timestamp": time }));
         log_in_as_instance(&bed, json!({ "google": { "compute_engine": engine } }))
     };
     let at = now(&bed);
-    assert!(made(at + 60).is_ok());
+    assert!(log_in_created_at(at + 60).is_ok());
     for time in [at + 61, 4_102_444_800, u64::try_from(i64::MAX).unwrap()] {
-        let why = refusal(made(time));
+        let why = refusal(log_in_created_at(time));
         assert!(why.contains("made in the future"), "{why}");
     }
 }
@@ -280,15 +280,15 @@ fn tokens_with_forged_form_are_refused() {
     let bed = ready();
     let good = claims(&bed, json!({}));
     let unsigned = "eyJhbGciOiJub25lIn0.e30.";
-    let whole = signed("s1", ACCOUNT_KEY, &good);
-    let cut = whole.rsplit_once('.').unwrap().0.to_owned() + ".";
+    let token = signed("s1", ACCOUNT_KEY, &good);
+    let cut = token.rsplit_once('.').unwrap().0.to_owned() + ".";
     for (jwt, why) in [
         (unsigned.to_owned(), "not allowed"),
         (cut, "signature"),
         (signed("s1", OTHER_KEY, &good), "signature"),
         (signed("s2", ACCOUNT_KEY, &good), "unable to get public key"),
-        (format!("{whole}.x"), "three parts"),
-        (format!("{{\"payload\":\"{whole}\"}}"), "parse"),
+        (format!("{token}.x"), "three parts"),
+        (format!("{{\"payload\":\"{token}\"}}"), "parse"),
     ] {
         let found = refusal(log_in(&bed, "dev", &jwt));
         assert!(found.contains(why), "{found}");
@@ -485,7 +485,7 @@ fn instance_group_requires_same_location_and_membership() {
     let region = members_at("regions/us-east1", "web");
     let it = json!({"items": [{"instance": LINK.replace("www", "compute"), "status": "RUNNING"}]});
     let other = json!({"items": [{"instance": LINK.replace("/i1", "/i2")}]});
-    for (bounds, answers, held) in [
+    for (bounds, answers, is_admitted) in [
         (json!({"bound_zones": "us-east1-b"}), vec![(&zone, 200, &it)], true),
         (json!({"bound_zones": "us-east1-b"}), vec![(&zone, 200, &other)], false),
         (json!({"bound_zones": "us-east1-b"}), vec![(&zone, 404, &it), (&region, 200, &it)], false),
@@ -501,13 +501,13 @@ fn instance_group_requires_same_location_and_membership() {
         for location in ["zones/us-east1-b", "regions/us-east1"] {
             bed.host.answer(&members_at(location, "absent"), answer(404, &json!({})));
         }
-        for (asked, status, body) in answers {
-            bed.host.answer(asked, answer(status, body));
+        for (request, status, body) in answers {
+            bed.host.answer(request, answer(status, body));
         }
         match log_in_as_instance(&bed, json!({})) {
-            Ok(_) => assert!(held, "{role}"),
+            Ok(_) => assert!(is_admitted, "{role}"),
             Err(why) => {
-                assert!(!held, "{role}: {why}");
+                assert!(!is_admitted, "{role}: {why}");
                 let expected = "instance is not part of instance groups [\"absent\" \"web\"]";
                 assert_eq!(
                     (why.kind, why.message.as_str()),
@@ -544,9 +544,13 @@ fn keys_and_access_token_are_requested_once() {
         log_in_as_account(&bed, json!({})).unwrap();
         log_in_as_instance(&bed, json!({})).unwrap();
     }
-    let urls: Vec<String> =
-        bed.host.requests().iter().map(|asked| format!("{} {}", asked.method, asked.url)).collect();
-    let count = |url: &str| urls.iter().filter(|asked| *asked == url).count();
+    let urls: Vec<String> = bed
+        .host
+        .requests()
+        .iter()
+        .map(|request| format!("{} {}", request.method, request.url))
+        .collect();
+    let count = |url: &str| urls.iter().filter(|other| *other == url).count();
     assert_eq!((count(TOKENS), count(&certs_of(EMAIL))), (1, 1));
     // A request for the set, and a request for an unknown key id.
     assert!(count(CERTS) <= 2, "{urls:?}");
@@ -561,7 +565,8 @@ fn invented_accounts_cost_client_few_requests_per_minute() {
         let claims = claims(&bed, json!({ "sub": subject, "iss": subject }));
         log_in(&bed, "dev", &signed("k", OTHER_KEY, &claims))
     };
-    let asked = || bed.host.requests().iter().filter(|asked| asked.url.contains("x509")).count();
+    let lookups =
+        || bed.host.requests().iter().filter(|request| request.url.contains("x509")).count();
     let most = usize::try_from(unproven_requests::MAX_REQUESTS).unwrap();
     for number in 0..most {
         refusal(forged(number));
@@ -571,10 +576,10 @@ fn invented_accounts_cost_client_few_requests_per_minute() {
         assert_eq!(refused.kind, FailureKind::RateLimited, "{refused}");
         assert!(refused.retry_after.is_some_and(|after| after <= 60_000), "{refused}");
     }
-    assert_eq!(asked(), most);
+    assert_eq!(lookups(), most);
     bed.host.advance(61);
     refusal(forged(101));
-    assert_eq!(asked(), 1);
+    assert_eq!(lookups(), 1);
     for _ in 0..100 {
         // A write of the configuration ends the cached sets of keys.
         bed.write("config", &json!({})).unwrap();
@@ -630,7 +635,7 @@ fn provider_outage_nonsense_or_redirect_is_unreachable() {
         bed.host.answer(CERTS, wrong);
         let why = log_in_as_instance(&bed, json!({})).err().unwrap();
         assert_eq!(why.kind, FailureKind::Unreachable, "{why}");
-        assert!(bed.host.requests().iter().all(|asked| !asked.url.contains("evil")));
+        assert!(bed.host.requests().iter().all(|request| !request.url.contains("evil")));
     }
 }
 
@@ -638,13 +643,13 @@ fn provider_outage_nonsense_or_redirect_is_unreachable() {
 fn auth_method_calls_provider_with_configured_identity() {
     let bed = ready();
     log_in_as_account(&bed, json!({})).unwrap();
-    let asked = bed.host.requests();
-    let exchange = asked.iter().find(|asked| asked.url.ends_with("/token")).unwrap();
+    let requests = bed.host.requests();
+    let exchange = requests.iter().find(|request| request.url.ends_with("/token")).unwrap();
     let form = String::from_utf8(exchange.body.clone()).unwrap();
     assert!(form.starts_with("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"));
-    let shown = asked.iter().filter(|asked| asked.url.starts_with("https://iam.")).count();
+    let shown = requests.iter().filter(|request| request.url.starts_with("https://iam.")).count();
     assert_eq!(shown, 1);
-    for request in asked.iter().filter(|asked| !asked.url.contains("googleapis.com/token")) {
+    for request in requests.iter().filter(|request| !request.url.contains("googleapis.com/token")) {
         let is_open = request.url.contains("www.googleapis.com");
         let bearer = request.headers.iter().any(|(_, value)| value == "Bearer t-1");
         assert_eq!(bearer, !is_open, "{}", request.url);
@@ -662,8 +667,10 @@ fn machine_token_is_used_without_credentials() {
     bed.host.set_cloud_token("google", scope, token);
     bed.host.requests();
     log_in_as_account(&bed, json!({})).unwrap();
-    let asked = bed.host.requests();
-    assert!(asked.iter().any(|it| it.headers.iter().any(|(_, value)| value == "Bearer t-machine")));
+    let requests = bed.host.requests();
+    assert!(
+        requests.iter().any(|it| it.headers.iter().any(|(_, value)| value == "Bearer t-machine"))
+    );
 }
 
 #[test]
@@ -677,23 +684,23 @@ fn federation_exchanges_identity_token_for_account_token() {
     let exchanged = json!({"access_token": "t-sts", "expires_in": 3600});
     bed.host.answer("POST https://sts.googleapis.com/v1/token", answer(200, &exchanged));
     let own = OWN.replace('@', "%40");
-    let made = json!({"accessToken": "t-own", "expireTime": "2999-01-01T00:00:00Z"});
+    let account_token = json!({"accessToken": "t-own", "expireTime": "2999-01-01T00:00:00Z"});
     bed.host.answer(
         &format!(
             "POST https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{own}\
              :generateAccessToken"
         ),
-        answer(200, &made),
+        answer(200, &account_token),
     );
     log_in_as_account(&bed, json!({})).unwrap();
     log_in_as_account(&bed, json!({})).unwrap();
-    let asked = bed.host.requests();
-    let of = |part: &str| asked.iter().filter(|it| it.url.contains(part)).collect::<Vec<_>>();
-    let (sts, made) = (of("sts."), of("iamcredentials."));
-    assert_eq!((sts.len(), made.len()), (1, 1));
+    let requests = bed.host.requests();
+    let of = |part: &str| requests.iter().filter(|it| it.url.contains(part)).collect::<Vec<_>>();
+    let (sts, iam) = (of("sts."), of("iamcredentials."));
+    assert_eq!((sts.len(), iam.len()), (1, 1));
     let form = String::from_utf8(sts[0].body.clone()).unwrap();
     assert!(form.starts_with("audience=%2F%2Fiam.googleapis.com%2Fprojects%2F1"), "{form}");
-    assert!(made[0].headers.iter().any(|(_, value)| value == "Bearer t-sts"));
+    assert!(iam[0].headers.iter().any(|(_, value)| value == "Bearer t-sts"));
     let lookups = of("//iam.googleapis.com");
     assert!(lookups.iter().all(|it| it.headers.iter().any(|(_, value)| value == "Bearer t-own")));
 }
@@ -742,7 +749,7 @@ fn machine_token_goes_to_provider_alone() {
     bed.host.steps();
     let why = refusal(log_in_as_account(&bed, json!({})));
     assert!(why.contains("gets access tokens by credentials only"), "{why}");
-    assert!(bed.host.requests().iter().all(|asked| !asked.url.contains("thief")));
+    assert!(bed.host.requests().iter().all(|request| !request.url.contains("thief")));
 }
 
 #[test]
@@ -752,8 +759,8 @@ fn login_from_unbound_network_is_refused_before_lookup() {
     bed.caller.remote_address = "192.0.2.1".to_owned();
     let why = log_in_as_account(&bed, json!({})).err().unwrap();
     assert_eq!(why.kind, FailureKind::PermissionDenied);
-    let asked = bed.host.requests();
-    assert!(asked.iter().all(|it| it.url.starts_with("https://www.googleapis.com/")));
+    let requests = bed.host.requests();
+    assert!(requests.iter().all(|it| it.url.starts_with("https://www.googleapis.com/")));
     bed.caller.remote_address = "10.1.2.3".to_owned();
     assert!(log_in_as_account(&bed, json!({})).is_ok());
 }
@@ -775,21 +782,21 @@ fn an_explanation_lists_every_constraint_and_issues_nothing() {
             .map(|it| (it["name"].as_str().unwrap().to_owned(), it["held"].as_bool().unwrap()))
             .collect::<Vec<_>>()
     };
-    let held = |name: &str, held: bool| (name.to_owned(), held);
+    let constraint = |name: &str, is_held: bool| (name.to_owned(), is_held);
     assert_eq!(
         shown("role/vm/explain", &jwt),
         [
-            held("jwt", true),
-            held("token_bound_cidrs", true),
-            held("gce_metadata", true),
-            held("bound_projects", true),
-            held("instance", true),
-            held("bound_labels", false),
-            held("bound_zones", false),
-            held("bound_instance_groups", true),
-            held("service_account", true),
-            held("instance_account", true),
-            held("bound_service_accounts", true),
+            constraint("jwt", true),
+            constraint("token_bound_cidrs", true),
+            constraint("gce_metadata", true),
+            constraint("bound_projects", true),
+            constraint("instance", true),
+            constraint("bound_labels", false),
+            constraint("bound_zones", false),
+            constraint("bound_instance_groups", true),
+            constraint("service_account", true),
+            constraint("instance_account", true),
+            constraint("bound_service_accounts", true),
         ]
     );
     let names: Vec<String> =

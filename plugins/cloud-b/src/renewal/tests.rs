@@ -9,7 +9,7 @@ fn renewed(
     login: &str,
 ) -> Result<Login, bulkhead_sdk::Failure> {
     let bed = ready();
-    let held = match login {
+    let original = match login {
         "vm" => log_in_as_instance(&bed, json!({})),
         "inferred" => {
             let claims = identity(&bed, json!({"aud": "vault/dev"}));
@@ -17,9 +17,9 @@ fn renewed(
         }
         _ => log_in_as_account(&bed, json!({})),
     };
-    let held = held.unwrap();
+    let original = original.unwrap();
     change(&bed);
-    bed.renew_login(&held, 60)
+    bed.renew_login(&original, 60)
 }
 
 #[test]
@@ -40,11 +40,11 @@ fn renewal_uses_current_role_settings() {
 #[test]
 fn renewal_keeps_proven_alias_metadata() {
     let bed = ready();
-    for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
-        let held = held.unwrap();
-        let renewed = bed.renew_login(&held, 60).unwrap();
-        assert_eq!(held.alias_metadata["project_id"], "p1");
-        assert_eq!(renewed.alias_metadata, held.alias_metadata);
+    for original in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
+        let original = original.unwrap();
+        let renewed = bed.renew_login(&original, 60).unwrap();
+        assert_eq!(original.alias_metadata["project_id"], "p1");
+        assert_eq!(renewed.alias_metadata, original.alias_metadata);
         assert_eq!(renewed.group_aliases, Some(Vec::new()), "the role asks for none");
     }
 }
@@ -53,12 +53,12 @@ fn renewal_keeps_proven_alias_metadata() {
 fn renewal_finds_project_groups_anew() {
     for role in ["dev", "vm"] {
         let bed = ready();
-        let held = match role {
+        let original = match role {
             "dev" => log_in_as_account(&bed, json!({})),
             _ => log_in_as_instance(&bed, json!({})),
         };
-        let held = held.unwrap();
-        assert_eq!(held.group_aliases, Some(Vec::new()));
+        let original = original.unwrap();
+        assert_eq!(original.group_aliases, Some(Vec::new()));
         bed.write(&format!("role/{role}"), &json!({ "add_group_aliases": true })).unwrap();
         let of = |kind: &str, id: &str| json!({"resourceId": {"type": kind, "id": id}});
         let all = [of("project", "p1"), of("folder", "123"), of("organization", "456")];
@@ -66,7 +66,7 @@ fn renewal_finds_project_groups_anew() {
             "POST https://cloudresourcemanager.googleapis.com/v1/projects/p1:getAncestry",
             answer(200, &json!({ "ancestor": all })),
         );
-        let groups = bed.renew_login(&held, 60).unwrap().group_aliases.unwrap();
+        let groups = bed.renew_login(&original, 60).unwrap().group_aliases.unwrap();
         assert_eq!(groups, ["project-p1", "folder-123", "organization-456"], "{role}");
     }
 }
@@ -75,12 +75,12 @@ fn renewal_finds_project_groups_anew() {
 fn renewal_without_metadata_keeps_alias() {
     let bed = ready();
     bed.write("config", &json!({"iam_metadata": [], "gce_metadata": []})).unwrap();
-    for held in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
-        let held = held.unwrap();
-        assert!(held.metadata.is_empty());
+    for original in [log_in_as_account(&bed, json!({})), log_in_as_instance(&bed, json!({}))] {
+        let original = original.unwrap();
+        assert!(original.metadata.is_empty());
         bed.write("config", &json!({"iam_alias": "unique_id", "gce_alias": "instance_id"}))
             .unwrap();
-        assert_eq!(bed.renew_login(&held, 60).unwrap().alias, held.alias);
+        assert_eq!(bed.renew_login(&original, 60).unwrap().alias, original.alias);
         bed.write("config", &json!({"iam_alias": "", "gce_alias": ""})).unwrap();
     }
 }
@@ -136,23 +136,23 @@ fn recreated_role_renews_no_earlier_login() {
 #[test]
 fn renewal_refuses_missing_identity_and_outage_is_502() {
     for (status, kind) in [(404, FailureKind::InvalidRequest), (503, FailureKind::Unreachable)] {
-        for (login, asked) in [("dev", account_at(ID)), ("vm", INSTANCE_AT.to_owned())] {
+        for (login, request) in [("dev", account_at(ID)), ("vm", INSTANCE_AT.to_owned())] {
             let bed = ready();
-            let held = match login {
+            let original = match login {
                 "vm" => log_in_as_instance(&bed, json!({})),
                 _ => log_in_as_account(&bed, json!({})),
             };
-            let held = held.unwrap();
-            bed.host.answer(&asked, answer(status, &json!({})));
-            bed.renew_login(&held, 60).ok();
-            let refused = bed.renew_login(&held, 60).err().unwrap();
+            let original = original.unwrap();
+            bed.host.answer(&request, answer(status, &json!({})));
+            bed.renew_login(&original, 60).ok();
+            let refused = bed.renew_login(&original, 60).err().unwrap();
             assert_eq!(refused.kind, kind, "{login}: {refused}");
         }
     }
     let bed = ready();
-    let held = log_in_as_account(&bed, json!({})).unwrap();
+    let original = log_in_as_account(&bed, json!({})).unwrap();
     bed.host.answer(&account_at(ID), answer(200, &changed(account(), json!({"disabled": true}))));
-    bed.renew_login(&held, 60).ok();
-    let refused = bed.renew_login(&held, 60).err().unwrap();
+    bed.renew_login(&original, 60).ok();
+    let refused = bed.renew_login(&original, 60).err().unwrap();
     assert!(refused.message.contains("is disabled"), "{refused}");
 }

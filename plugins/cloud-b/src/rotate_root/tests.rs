@@ -23,17 +23,17 @@ fn new_key_replaces_old_key_that_ends_later() {
     let bed = rotating();
     assert_eq!(rotate(&bed).unwrap(), json!({ "private_key_id": "k-new" }));
     assert_eq!(in_use(&bed), "k-new");
-    let asked = bed.host.requests();
-    let assertion = asked.iter().rfind(|asked| asked.url.ends_with("/token")).unwrap();
+    let requests = bed.host.requests();
+    let assertion = requests.iter().rfind(|request| request.url.ends_with("/token")).unwrap();
     let form = String::from_utf8(assertion.body.clone()).unwrap();
     assert!(form.contains("assertion="), "the new key was tried");
-    assert!(asked.iter().all(|asked| asked.method != "DELETE"));
+    assert!(requests.iter().all(|request| request.method != "DELETE"));
     assert_eq!(bed.host.stored("intent/root"), None);
     end_former(&bed);
     assert_eq!(ended(&bed), ["k-own"]);
     assert_eq!((bed.host.stored("root-keys"), bed.host.timer("root-keys")), (None, None));
     assert_eq!(bed.host.timer("former-keys"), None);
-    bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made("k-3", ACCOUNT_KEY)));
+    bed.host.answer(&format!("POST {}", keys_at()), answer(200, &created_key("k-3", ACCOUNT_KEY)));
     rotate(&bed).unwrap();
 }
 
@@ -130,7 +130,7 @@ fn lose_making(making: Response, came: &[&str]) -> AuthBed<CloudB> {
 
 #[test]
 fn key_created_but_never_learnt_is_removed() {
-    let another = made("k-new", ACCOUNT_KEY).to_string().into_bytes();
+    let another = created_key("k-new", ACCOUNT_KEY).to_string().into_bytes();
     for making in [
         answer(500, &json!({})),
         answer(200, &json!({"privateKeyData": "?"})),
@@ -172,7 +172,7 @@ fn credentials_written_meanwhile_win_and_new_key_ends() {
 
 #[test]
 fn unremovable_key_is_retried_and_then_named() {
-    let bed = unending_with(answer(200, &made("k-new", OTHER_KEY)));
+    let bed = unending_with(answer(200, &created_key("k-new", OTHER_KEY)));
     let refused = answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
     bed.host.answer(&format!("DELETE {}/k-own", keys_at()), refused);
     rotate(&bed).unwrap();
@@ -194,9 +194,9 @@ fn unremovable_key_is_retried_and_then_named() {
 
 #[test]
 fn unremovable_key_does_not_block_other_removals() {
-    let bed = unending_with(answer(200, &made("k-new", OTHER_KEY)));
+    let bed = unending_with(answer(200, &created_key("k-new", OTHER_KEY)));
     ends(&bed, &["k-new"]);
-    bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made("k-3", ACCOUNT_KEY)));
+    bed.host.answer(&format!("POST {}", keys_at()), answer(200, &created_key("k-3", ACCOUNT_KEY)));
     rotate(&bed).unwrap();
     bed.host.advance(30);
     rotate(&bed).unwrap();
@@ -212,10 +212,10 @@ fn unremovable_key_does_not_block_other_removals() {
 /// Returns a bed whose provider creates `k-1`, `k-2` and so on, and can remove `k-2` and later
 /// keys.
 fn making(keys: usize) -> AuthBed<CloudB> {
-    let bed = unending_with(answer(200, &made("k-1", OTHER_KEY)));
+    let bed = unending_with(answer(200, &created_key("k-1", OTHER_KEY)));
     for number in 2..=keys {
         let id = format!("k-{number}");
-        bed.host.answer(&format!("POST {}", keys_at()), answer(200, &made(&id, OTHER_KEY)));
+        bed.host.answer(&format!("POST {}", keys_at()), answer(200, &created_key(&id, OTHER_KEY)));
         ends(&bed, &[&id]);
     }
     bed
@@ -236,10 +236,10 @@ fn rotation_never_postpones_end_of_earlier_key() {
                 bed.wake(timer, 1).unwrap();
             }
         }
-        let asked = bed.host.requests();
+        let requests = bed.host.requests();
         let of = |method: &str, end: &str| {
             let is_of = |it: &&Request| it.method == method && it.url.contains(end);
-            asked.iter().filter(is_of).count()
+            requests.iter().filter(is_of).count()
         };
         let (came, went) = (of("POST", "/keys"), of("DELETE", "/keys/"));
         (alive, rotations) = (alive + came - went, rotations + came);
@@ -329,7 +329,7 @@ fn rotation_runs_when_due_and_within_window() {
 fn every_scheduled_rotation_outcome_sets_next_time() {
     let lost = || answer(500, &json!({}));
     let refused = || answer(403, &json!({"error": {"status": "PERMISSION_DENIED"}}));
-    let useful = || answer(200, &made("k-new", OTHER_KEY));
+    let useful = || answer(200, &created_key("k-new", OTHER_KEY));
     let nonsense = || answer(200, &json!({"privateKeyData": "?"}));
     let steps = ["", "checkpoint", "send", "put"];
     for making in [lost, refused, useful, nonsense] {
@@ -406,7 +406,7 @@ fn a_former_key_ends_at_its_own_endpoints() {
     bed.write("config", &elsewhere).unwrap();
     bed.host.requests();
     end_former(&bed);
-    let asked: Vec<String> = bed.host.requests().into_iter().map(|asked| asked.url).collect();
-    assert!(asked.iter().any(|url| url.ends_with("/k-own")), "{asked:?}");
-    assert!(asked.iter().all(|url| !url.contains("evil.example")), "{asked:?}");
+    let urls: Vec<String> = bed.host.requests().into_iter().map(|request| request.url).collect();
+    assert!(urls.iter().any(|url| url.ends_with("/k-own")), "{urls:?}");
+    assert!(urls.iter().all(|url| !url.contains("evil.example")), "{urls:?}");
 }

@@ -100,9 +100,9 @@ fn deleted_configuration_is_kept_until_its_leases_end() {
     assert!(reply.warnings[0].contains(": 1;"), "{:?}", reply.warnings);
     assert_eq!(bed.read("config").err().unwrap().kind, FailureKind::NotFound);
     assert!(bed.write("creds/two", &json!({})).err().unwrap().message.contains("config first"));
-    assert_eq!(kept(&bed), 1);
+    assert_eq!(former_count(&bed), 1);
     bed.revoke(&lease, RevocationReason::Requested).unwrap();
-    assert_eq!(kept(&bed), 0);
+    assert_eq!(former_count(&bed), 0);
     assert!(bed.delete("config").unwrap().warnings.is_empty());
 }
 
@@ -117,7 +117,7 @@ fn leases_of_another_server_end_there() {
         assert!(request.url.starts_with(SERVER), "{}", request.url);
         assert!(request.headers.contains(&("authorization".to_owned(), format!("Bearer {OWN}"))));
     }
-    assert_eq!(kept(&bed), 0);
+    assert_eq!(former_count(&bed), 0);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn replacement_token_ends_leases_of_former_token() {
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     bed.delete("config").unwrap();
     bed.write("config", &json!({"cluster_host": SERVER, "service_account_jwt": "x.y.z"})).unwrap();
-    assert_eq!(kept(&bed), 0, "the new configuration leads there");
+    assert_eq!(former_count(&bed), 0, "the new configuration leads there");
     bed.host.requests();
     bed.revoke(&lease, RevocationReason::Expired).unwrap();
     let sent = bed.host.requests();
@@ -202,7 +202,7 @@ fn check_says_whether_the_server_is_a_pod() {
     assert!(bed.read("check").is_ok());
 }
 
-fn kept(bed: &bulkhead_sdk::testbed::TestBed<crate::Cluster>) -> usize {
+fn former_count(bed: &bulkhead_sdk::testbed::TestBed<crate::Cluster>) -> usize {
     use bulkhead_sdk::Host;
     bed.host.storage().keys("former/", "", 10).unwrap().len()
 }

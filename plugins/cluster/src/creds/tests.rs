@@ -3,8 +3,8 @@
 
 use crate::Cluster;
 use crate::fixture::{
-    OWN, accounts, answer, bindings, bound, bound_but, generated, generated_but, jwt, made, ready,
-    refusal, roles, status_of, token,
+    OWN, accounts, answer, bindings, bound, bound_but, created, generated, generated_but, jwt,
+    ready, refusal, roles, status_of, token,
 };
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::testbed::TestBed;
@@ -61,9 +61,9 @@ fn mode_2_records_each_object_before_creation() {
     let sent = bed.host.requests();
     assert_eq!(body(&sent[0].body)["roleRef"]["name"], "pods");
     assert_eq!(body(&sent[1].body)["metadata"]["ownerReferences"][0]["uid"], "u-binding");
-    let held: Value = serde_json::from_str(&bed.lease("v-1").unwrap().internal).unwrap();
-    assert_eq!(held["objects"][0]["uid"], "u-binding");
-    assert_eq!(held["objects"][1]["uid"], "u-account");
+    let lease_data: Value = serde_json::from_str(&bed.lease("v-1").unwrap().internal).unwrap();
+    assert_eq!(lease_data["objects"][0]["uid"], "u-binding");
+    assert_eq!(lease_data["objects"][1]["uid"], "u-account");
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn namespace_is_checked_before_use_in_path() {
     let wide = json!({"allowed_cluster_namespaces": "*", "service_account_name": "app"});
     let bed = ready("one", &wide);
     for namespace in ["x/secrets/y?", "../secrets", "apps%2Fsecrets", "a.b", "A", "*", "."] {
-        let asked = json!({"cluster_namespace": namespace});
-        let refused = bed.write("creds/one", &asked).err().unwrap();
+        let body = json!({"cluster_namespace": namespace});
+        let refused = bed.write("creds/one", &body).err().unwrap();
         assert_eq!(refused.kind, FailureKind::InvalidRequest);
     }
     assert!(bed.write("creds/one", &json!({})).err().unwrap().message.contains("is required"));
@@ -231,14 +231,14 @@ fn namespace_is_allowed_by_list_or_labels() {
 #[test]
 fn cluster_role_binding_requires_cluster_role() {
     let bed = bound();
-    let asked = json!({"cluster_role_binding": true});
-    assert!(bed.write("creds/two", &asked).err().unwrap().message.contains("ClusterRole"));
+    let request = json!({"cluster_role_binding": true});
+    assert!(bed.write("creds/two", &request).err().unwrap().message.contains("ClusterRole"));
     assert!(bed.host.requests().is_empty());
     bed.write("roles/two", &json!({"cluster_role_type": "ClusterRole"})).unwrap();
     bed.host.requests();
     let place = "https://api.example:6443/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    bed.host.answer(&format!("POST {place}"), made("u-wide"));
-    bed.write("creds/two", &asked).unwrap();
+    bed.host.answer(&format!("POST {place}"), created("u-wide"));
+    bed.write("creds/two", &request).unwrap();
     assert_eq!(body(&bed.host.requests()[0].body)["roleRef"]["kind"], "ClusterRole");
 }
 
@@ -256,8 +256,8 @@ fn lease_lifetime_follows_token_claims() {
     let long = json!({"status": status_of(&jwt(31_536_000), 3_600)});
     let short = json!({"status": status_of(&jwt(1_800), 3_600)});
     for (status, ttl, expected) in [(long, 3_600, "longer"), (short, 1_800, "capped")] {
-        let asked = format!("POST {}/v-1/token", accounts());
-        let bed = bound_but(&[(asked, answer(201, &status))]);
+        let route = format!("POST {}/v-1/token", accounts());
+        let bed = bound_but(&[(route, answer(201, &status))]);
         let reply = bed.write("creds/two", &json!({})).unwrap();
         assert_eq!(reply.ttl, ttl);
         assert!(reply.warnings[0].contains(expected), "{:?}", reply.warnings);
@@ -267,8 +267,8 @@ fn lease_lifetime_follows_token_claims() {
 #[test]
 fn a_token_that_is_none_is_undone() {
     for body in [json!({}), json!({"status": null}), json!({"status": {"token": 1}}), json!("x")] {
-        let asked = format!("POST {}/v-1/token", accounts());
-        let bed = bound_but(&[(asked, answer(201, &body))]);
+        let route = format!("POST {}/v-1/token", accounts());
+        let bed = bound_but(&[(route, answer(201, &body))]);
         assert_eq!(
             bed.write("creds/two", &json!({})).err().unwrap().kind,
             FailureKind::Unreachable

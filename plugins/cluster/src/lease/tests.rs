@@ -1,7 +1,7 @@
 //! Tests of ending leases on the test bed, even if the API server refuses.
 
 use crate::Cluster;
-use crate::fixture::{accounts, answer, bindings, bound_but, generated, made, refusal};
+use crate::fixture::{accounts, answer, bindings, bound_but, created, generated, refusal};
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::testbed::TestBed;
 use bulkhead_sdk::{FailureKind, RevocationReason};
@@ -47,7 +47,7 @@ fn in_conflict(found: Response) -> TestBed<Cluster> {
 
 #[test]
 fn removal_with_other_uid_or_vanished_object_succeeds() {
-    for found in [made("u-of-another"), refusal(404, "not found")] {
+    for found in [created("u-of-another"), refusal(404, "not found")] {
         let bed = in_conflict(found);
         let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
         bed.host.steps();
@@ -62,7 +62,7 @@ fn removal_with_other_uid_or_vanished_object_succeeds() {
 
 #[test]
 fn revocation_conflict_on_existing_object_is_retried() {
-    let bed = in_conflict(made("u-binding"));
+    let bed = in_conflict(created("u-binding"));
     let lease = bed.write("creds/two", &json!({})).unwrap().lease.unwrap();
     let waits = bed.revoke(&lease, RevocationReason::Requested).err().unwrap();
     assert_eq!(waits.kind, FailureKind::Unavailable, "{}", waits.message);

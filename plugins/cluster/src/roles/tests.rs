@@ -165,24 +165,27 @@ fn with_rights(allowed: &[bool]) -> TestBed<Cluster> {
 fn role_write_names_missing_engine_right() {
     let role = json!({"allowed_cluster_namespaces": "apps", "cluster_role_name": "pods"});
     let bed = with_rights(&[true, false, true]);
-    let told = bed.write("roles/two", &role).unwrap().warnings;
-    assert!(told[0].contains("may not get serviceaccounts in namespace apps;"), "{told:?}");
-    let asked = bed.host.requests();
-    assert_eq!(asked.len(), 7);
-    let asked: Value = serde_json::from_slice(&asked[0].body).unwrap();
+    let warnings = bed.write("roles/two", &role).unwrap().warnings;
+    assert!(warnings[0].contains("may not get serviceaccounts in namespace apps;"), "{warnings:?}");
+    let requests = bed.host.requests();
+    assert_eq!(requests.len(), 7);
+    let review: Value = serde_json::from_slice(&requests[0].body).unwrap();
     let expected = json!({"namespace": "apps", "verb": "create", "group": "", "name": "",
         "resource": "serviceaccounts", "subresource": ""});
-    assert_eq!(asked["spec"]["resourceAttributes"], expected);
+    assert_eq!(review["spec"]["resourceAttributes"], expected);
     assert!(with_rights(&[true]).write("roles/two", &role).unwrap().warnings.is_empty());
     // No warning without an answer of the server.
     assert!(with_rights(&[]).write("roles/two", &role).unwrap().warnings.is_empty());
     let all = json!({"allowed_cluster_namespaces": "*", "service_account_name": "app"});
-    let told = with_rights(&[false]).write("roles/one", &all).unwrap().warnings;
-    assert!(told[0].contains("create serviceaccounts/token app in all namespaces"), "{told:?}");
+    let warnings = with_rights(&[false]).write("roles/one", &all).unwrap().warnings;
+    assert!(
+        warnings[0].contains("create serviceaccounts/token app in all namespaces"),
+        "{warnings:?}"
+    );
     let rules = "rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]";
     let wide = json!({"allowed_cluster_namespaces": "a,b", "cluster_role_type": "ClusterRole",
         "generated_role_rules": rules});
-    let told = with_rights(&[false]).write("roles/three", &wide).unwrap().warnings;
-    let of_all = told[0].matches("clusterroles in all namespaces").count();
-    assert!(of_all == 3 && told[0].contains("rolebindings in namespace b"), "{told:?}");
+    let warnings = with_rights(&[false]).write("roles/three", &wide).unwrap().warnings;
+    let of_all = warnings[0].matches("clusterroles in all namespaces").count();
+    assert!(of_all == 3 && warnings[0].contains("rolebindings in namespace b"), "{warnings:?}");
 }

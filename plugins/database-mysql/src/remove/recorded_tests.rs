@@ -8,17 +8,17 @@ fn account(name: &str, host: &str, identity: &str) -> Account {
     Account { name: name.to_owned(), host: Some(host.to_owned()), identity: identity.to_owned() }
 }
 
-fn deleted(script: &SqlScript, accounts: &[Account], given: &[&str]) -> Result<(), Refusal> {
+fn deleted(script: &SqlScript, accounts: &[Account], statements: &[&str]) -> Result<(), Refusal> {
     let connection =
         ParsedConnection::read(&SqlScript::settings("root:pw@tcp(db:3306)/orders")).unwrap();
-    let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
+    let statements: Vec<String> = statements.iter().map(|text| (*text).to_owned()).collect();
     let user = CreatedUser { username: "u".to_owned(), accounts: accounts.to_vec() };
-    delete(script, &connection, &user, &given)
+    delete(script, &connection, &user, &statements)
 }
 
 fn changes(script: &SqlScript) -> Vec<String> {
-    let asked = script.asked().into_iter();
-    asked.filter(|asked| asked.starts_with("transact")).collect()
+    let calls = script.asked().into_iter();
+    calls.filter(|call| call.starts_with("transact")).collect()
 }
 
 fn unseen() -> SqlScript {
@@ -43,14 +43,14 @@ fn unreadable_accounts_are_removed_by_creation_record() {
 #[test]
 fn unseen_account_left_out_by_statements_is_locked() {
     let accounts = [account("u", "%", ""), account("u", "10.%", "")];
-    let given = ["DROP USER '{{name}}'@'%'"];
+    let statements = ["DROP USER '{{name}}'@'%'"];
     let script = unseen().fails("ALTER USER 'u'@'%'", SqlScript::state("1396"));
-    assert_eq!(deleted(&script, &accounts, &given), Ok(()));
+    assert_eq!(deleted(&script, &accounts, &statements), Ok(()));
     let locks =
         ["'u'@'%'", "'u'@'10.%'"].map(|at| format!("transact ALTER USER {at} ACCOUNT LOCK"));
     assert_eq!(changes(&script)[1..], locks);
     let script = unseen().fails("ALTER USER 'u'@'10.%'", SqlScript::state("1227"));
-    assert_eq!(deleted(&script, &accounts, &given).unwrap_err().code, "account-stays");
+    assert_eq!(deleted(&script, &accounts, &statements).unwrap_err().code, "account-stays");
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn a_renamed_account_is_found_by_its_password() {
             ["transact DROP USER 'u'@'%'", "transact DROP USER 'new'@'%'"]
         );
         for name in ["new", "u"] {
-            let ended = |asked: &String| {
-                asked.contains("PROCESSLIST") && asked.ends_with(&format!("<- {name}"))
+            let ended = |call: &String| {
+                call.contains("PROCESSLIST") && call.ends_with(&format!("<- {name}"))
             };
             assert!(script.asked().iter().any(ended), "sessions of {name} end");
         }
@@ -95,16 +95,16 @@ fn shared_stored_password_proves_no_renamed_account() {
 #[test]
 fn statements_missing_account_after_first_attempt_succeed() {
     let accounts = [account("u", "%", ""), account("u", "10.%", "")];
-    let given = ["DROP USER '{{name}}'@'%'"];
+    let statements = ["DROP USER '{{name}}'@'%'"];
     let left = |hosts: &[&str]| {
         SqlScript::default()
             .answers("ORDER BY 1", hosts)
             .fails("DROP USER", SqlScript::state("1396"))
     };
     let script = left(&["10.%"]);
-    assert_eq!(deleted(&script, &accounts, &given), Ok(()));
+    assert_eq!(deleted(&script, &accounts, &statements), Ok(()));
     assert_eq!(changes(&script)[1], "transact ALTER USER 'u'@'10.%' ACCOUNT LOCK");
-    let refused = deleted(&left(&["%", "10.%"]), &accounts, &given).unwrap_err();
+    let refused = deleted(&left(&["%", "10.%"]), &accounts, &statements).unwrap_err();
     assert_eq!(refused.code, "name-taken");
 }
 
@@ -155,9 +155,9 @@ fn accounts_that_are_gone_are_not_locked() {
 #[test]
 fn statements_missing_unseen_account_succeed() {
     let accounts = [account("u", "%", ""), account("u", "10.%", "")];
-    let given = ["DROP USER '{{name}}'@'%', '{{name}}'@'10.%'"];
+    let statements = ["DROP USER '{{name}}'@'%', '{{name}}'@'10.%'"];
     let script = unseen().fails("transact DROP USER", SqlScript::state("1396"));
-    assert_eq!(deleted(&script, &accounts, &given), Ok(()));
+    assert_eq!(deleted(&script, &accounts, &statements), Ok(()));
     let locks =
         ["'u'@'%'", "'u'@'10.%'"].map(|at| format!("transact ALTER USER {at} ACCOUNT LOCK"));
     assert_eq!(changes(&script)[1..], locks);

@@ -3,16 +3,16 @@
 use super::*;
 use bulkhead_sdk::sql_script::SqlScript;
 
-fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Refusal> {
+fn deleted(script: &SqlScript, username: &str, statements: &[&str]) -> Result<(), Refusal> {
     let connection =
         ParsedConnection::read(&SqlScript::settings("root:pw@tcp(db:3306)/orders")).unwrap();
-    let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
-    delete(script, &connection, &CreatedUser::named(username), &given)
+    let statements: Vec<String> = statements.iter().map(|text| (*text).to_owned()).collect();
+    delete(script, &connection, &CreatedUser::named(username), &statements)
 }
 
 fn changes(script: &SqlScript) -> Vec<String> {
-    let asked = script.asked().into_iter();
-    asked.filter(|asked| !asked.starts_with("query")).collect()
+    let calls = script.asked().into_iter();
+    calls.filter(|call| !call.starts_with("query")).collect()
 }
 
 /// Returns a server whose accounts the connection's user may not read.
@@ -61,15 +61,15 @@ fn unseen_accounts_are_not_taken_for_gone() {
             ["transact DROP USER 'u'@'%'"],
             "only the known host is dropped"
         );
-        assert!(script.asked().iter().any(|asked| asked.contains("PROCESSLIST")));
+        assert!(script.asked().iter().any(|call| call.contains("PROCESSLIST")));
     }
 }
 
 #[test]
 fn accounts_named_by_operator_are_proven_gone_individually() {
-    let given = ["DROP USER '{{name}}'@'10.%', '{{name}}'@'localhost'"];
+    let statements = ["DROP USER '{{name}}'@'10.%', '{{name}}'@'localhost'"];
     let script = unseen();
-    assert_eq!(deleted(&script, "u", &given), Ok(()));
+    assert_eq!(deleted(&script, "u", &statements), Ok(()));
     assert_eq!(
         changes(&script),
         [
@@ -80,11 +80,11 @@ fn accounts_named_by_operator_are_proven_gone_individually() {
     );
     // An account dropped by an earlier attempt is not a failure of this attempt.
     let script = unseen().fails("DROP USER", SqlScript::state("1396"));
-    assert_eq!(deleted(&script, "u", &given), Ok(()));
+    assert_eq!(deleted(&script, "u", &statements), Ok(()));
     let script = unseen();
     assert_eq!(deleted(&script, "u", &["SELECT 1"]).unwrap_err().code, "accounts-unseen");
     let script = unseen().fails("DROP USER", SqlScript::state("1227"));
-    assert_eq!(deleted(&script, "u", &given).unwrap_err().code, "insufficient-privilege");
+    assert_eq!(deleted(&script, "u", &statements).unwrap_err().code, "insufficient-privilege");
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn operator_statements_replace_default_and_sessions_still_end() {
 #[test]
 fn the_connections_own_user_is_never_removed() {
     let script = SqlScript::default();
-    for given in [&[][..], &["DROP USER '{{name}}'"]] {
-        assert_eq!(deleted(&script, "root", given).unwrap_err().code, "connection-user");
+    for statements in [&[][..], &["DROP USER '{{name}}'"]] {
+        assert_eq!(deleted(&script, "root", statements).unwrap_err().code, "connection-user");
     }
     assert!(script.asked().is_empty());
 }

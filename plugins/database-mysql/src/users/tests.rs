@@ -70,7 +70,7 @@ fn foreign_user_with_taken_name_is_not_removed() {
     let script = SqlScript::default().fails("GRANT", taken(1));
     let refusal = created(&script, &[CREATION], &[]).unwrap_err();
     assert_eq!(refusal.code, "name-taken");
-    assert!(script.asked().iter().any(|asked| asked.contains("DROP USER")), "{:?}", script.asked());
+    assert!(script.asked().iter().any(|call| call.contains("DROP USER")), "{:?}", script.asked());
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn unevident_creation_is_looked_up_before_and_after() {
     assert!(says_nothing_was_made(&refusal));
     assert_eq!(foreign.asked().len(), 1, "nothing is changed: {:?}", foreign.asked());
 
-    let made = SqlScript::default().answers_once("mysql.user", &[]).answers("mysql.user", &["%"]);
-    created(&made, &[adopting], &[]).unwrap();
+    let script = SqlScript::default().answers_once("mysql.user", &[]).answers("mysql.user", &["%"]);
+    created(&script, &[adopting], &[]).unwrap();
 
     let another = SqlScript::default();
     let statement = "CREATE USER '{{name}}-app'@'%' IDENTIFIED BY '{{password}}'";
@@ -91,8 +91,8 @@ fn unevident_creation_is_looked_up_before_and_after() {
     let refusal = created(&another, &[statement], &rollback).unwrap_err();
     assert_eq!(refusal.code, "user-not-created");
     assert!(says_nothing_was_made(&refusal));
-    let asked = another.asked();
-    assert!(asked.contains(&"transact DROP USER 'v-a-1-app'".to_owned()), "{asked:?}");
+    let calls = another.asked();
+    assert!(calls.contains(&"transact DROP USER 'v-a-1-app'".to_owned()), "{calls:?}");
 
     let unseen = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
     let refusal = created(&unseen, &[adopting], &[]).unwrap_err();
@@ -112,9 +112,9 @@ fn failed_creation_remains_are_removed_and_reported() {
     let refusal = created(&script, &[CREATION], &["DROP ROLE '{{name}}-r'"]).unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("insufficient-privilege", Some(0)));
     assert!(says_nothing_was_made(&refusal));
-    let asked = script.asked();
-    let place = |part: &str| asked.iter().position(|asked| asked.contains(part)).unwrap();
-    assert!(place("DROP ROLE 'v-a-1-r'") < place("DROP USER 'v-a-1'@'%'"), "{asked:#?}");
+    let calls = script.asked();
+    let place = |part: &str| calls.iter().position(|call| call.contains(part)).unwrap();
+    assert!(place("DROP ROLE 'v-a-1-r'") < place("DROP USER 'v-a-1'@'%'"), "{calls:#?}");
     assert!(!format!("{refusal:?}").contains("canary"));
 }
 
@@ -133,10 +133,10 @@ fn failed_creation_remains_are_removed_for_complete_statements() {
         let refused = created(&script, &[&text], &[]).unwrap_err();
         (says_nothing_was_made(&refused), script.asked())
     };
-    let (is_sure, asked) = created_at("10.%", "");
+    let (is_sure, calls) = created_at("10.%", "");
     assert!(
-        is_sure && asked.contains(&"transact DROP USER 'v-a-1'@'10.%'".to_owned()),
-        "{asked:?}"
+        is_sure && calls.contains(&"transact DROP USER 'v-a-1'@'10.%'".to_owned()),
+        "{calls:?}"
     );
     let (is_sure, _) = created_at("10.%", "; CALL more('{{name}}')");
     assert!(!is_sure, "a procedure may make accounts that its call does not name");
@@ -192,8 +192,15 @@ fn certificate_subject_is_written_as_server_compares() {
 
 #[test]
 fn password_change_covers_all_hosts_or_login_host() {
-    let changed = |script: &SqlScript, username: &str, given: &[&str]| {
-        change_credential(script, &connection(), username, &password("n'w"), None, &list(given))
+    let changed = |script: &SqlScript, username: &str, statements: &[&str]| {
+        change_credential(
+            script,
+            &connection(),
+            username,
+            &password("n'w"),
+            None,
+            &list(statements),
+        )
     };
     let script = SqlScript::default()
         .answers("mysql.user", &["%", "10.0.0.'1"])
@@ -201,9 +208,9 @@ fn password_change_covers_all_hosts_or_login_host() {
     changed(&script, "a\\'b", &[]).unwrap();
     changed(&script, "root", &[]).unwrap();
     changed(&script, "u", &["SET PASSWORD FOR '{{username}}' = PASSWORD('{{password}}')"]).unwrap();
-    let asked = script.asked();
+    let calls = script.asked();
     let transacted: Vec<&String> =
-        asked.iter().filter(|asked| asked.starts_with("transact")).collect();
+        calls.iter().filter(|call| call.starts_with("transact")).collect();
     assert_eq!(
         transacted,
         [
@@ -216,7 +223,7 @@ fn password_change_covers_all_hosts_or_login_host() {
     assert_eq!(changed(&SqlScript::default(), "u", &[]).unwrap_err().code, "user-not-found");
     let denied = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
     changed(&denied, "u", &[]).unwrap();
-    assert!(denied.asked().iter().any(|asked| asked.contains("'u'@'%'")));
+    assert!(denied.asked().iter().any(|call| call.contains("'u'@'%'")));
     let denied = denied.fails("ALTER", SqlScript::state("1396"));
     let refused = changed(&denied, "u", &[]).unwrap_err();
     assert_eq!(refused.code, "accounts-unseen", "the account may be one of another host");
@@ -233,9 +240,9 @@ fn self_managed_user_logs_in_with_current_password() {
     let (old, new) = (password("old"), password("new"));
     change_credential(&script, &self_managed(), "app", &new, Some(&old), &[]).unwrap();
     let altered = ["ALTER USER 'app'@'%' IDENTIFIED BY 'new'", "SET PASSWORD = PASSWORD('new')"];
-    let asked = script.asked();
+    let calls = script.asked();
     assert_eq!(
-        asked[1..],
+        calls[1..],
         altered.map(|text| format!("transact {text}")),
         "the statements of MariaDB"
     );
@@ -265,7 +272,7 @@ fn user_expiration_changes_only_by_operator_statements() {
 
 #[test]
 fn creation_returns_accounts_with_password_digests() {
-    let made = |script: &SqlScript, creation: &[&str]| {
+    let create_accounts = |script: &SqlScript, creation: &[&str]| {
         create(script, &connection(), &user(password("pw")), &list(creation), &[]).unwrap()
     };
     let account = |name: &str, host: &str, identity: &str| Account {
@@ -279,9 +286,9 @@ fn creation_returns_accounts_with_password_digests() {
     ];
     let seen = SqlScript::default().answers_row("< ?, ''", &["v-a-1", "localhost", "d1"]);
     let accounts = [account("v-a-1", "LocalHost", "d1"), account("v-a-1_ro", "10.%", "")];
-    assert_eq!(made(&seen, &two), accounts);
+    assert_eq!(create_accounts(&seen, &two), accounts);
     let unseen = SqlScript::default().fails("mysql.user", SqlScript::state("1142"));
-    assert_eq!(made(&unseen, &[CREATION]), [account("v-a-1", "%", "")]);
+    assert_eq!(create_accounts(&unseen, &[CREATION]), [account("v-a-1", "%", "")]);
     let code = SqlScript::default()
         .answers_once("ORDER BY 1", &[])
         .answers_rows_once("LOCATE", &[&["v-a-1_x", "%", ""]])
@@ -290,7 +297,7 @@ fn creation_returns_accounts_with_password_digests() {
             "LOCATE",
             &[&["v-a-1", "%", ""], &["v-a-1_x", "%", ""], &["v-a-10", "%", ""]],
         );
-    assert_eq!(made(&code, &["CALL make('{{name}}')"]), [account("v-a-1", "%", "")]);
+    assert_eq!(create_accounts(&code, &["CALL make('{{name}}')"]), [account("v-a-1", "%", "")]);
     let planned = plan_accounts("v-a-1", &list(&two));
     assert_eq!(planned, [account("v-a-1", "LocalHost", ""), account("v-a-1_ro", "10.%", "")]);
     assert_eq!(plan_accounts("v-a-1", &list(&[two[0], "CALL x()"])).len(), 1);
@@ -362,9 +369,5 @@ fn code_before_taken_name_leaves_foreign_account() {
         .answers("ORDER BY 1", &["10.%"]);
     let creation = ["CALL prepare_all()", "CREATE USER '{{name}}'@'%'"];
     created(&script, &creation, &[]).unwrap_err();
-    assert!(
-        !script.asked().iter().any(|asked| asked.contains("DROP USER")),
-        "{:?}",
-        script.asked()
-    );
+    assert!(!script.asked().iter().any(|call| call.contains("DROP USER")), "{:?}", script.asked());
 }

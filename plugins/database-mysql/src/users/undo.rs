@@ -26,10 +26,10 @@ pub(super) fn undo_places(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
-    (made, before): (&UndoneCreation<'_>, &[AccountPlace]),
+    (creation, before): (&UndoneCreation<'_>, &[AccountPlace]),
 ) -> (Vec<AccountPlace>, bool) {
-    let text = made.text;
-    if made.is_evident && !text.runs_code {
+    let text = creation.text;
+    if creation.is_evident && !text.runs_code {
         return (text.places.clone(), false);
     }
     let own = look(host, connection, username).unwrap_or_default();
@@ -59,14 +59,14 @@ pub(super) fn made_before(
 }
 
 /// Removes the results of a failed creation. The operator's statements remove other objects that
-/// the creation made; the accounts `made` are removed in any case, and the account at `%` if there
+/// the creation made; `accounts` are removed in any case, and the account at `%` if there
 /// may be others. The user has no sessions, because no caller has its password yet.
 pub(super) fn undo(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
     rollback: &[String],
-    (made, may_be_more): (Vec<AccountPlace>, bool),
+    (accounts, may_be_more): (Vec<AccountPlace>, bool),
 ) -> Result<(), Refusal> {
     if !rollback.is_empty() {
         let values =
@@ -75,7 +75,7 @@ pub(super) fn undo(
         run(host, &connection.target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;
     }
-    let dropped = remove::drop_everywhere(host, connection, username, Some(made));
+    let dropped = remove::drop_everywhere(host, connection, username, Some(accounts));
     if may_be_more {
         remove::drop_everywhere(host, connection, username, None)?;
     }

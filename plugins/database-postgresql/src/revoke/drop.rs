@@ -118,11 +118,11 @@ impl RoleRemoval<'_> {
     }
 
     fn still_held(&self, oid: &str, failure: SqlFailure) -> Result<(), Refusal> {
-        let held = self.dependencies(oid, "").map_err(|failure| self.refusal(failure))?;
-        if held.is_empty() {
+        let dependencies = self.dependencies(oid, "").map_err(|failure| self.refusal(failure))?;
+        if dependencies.is_empty() {
             return Err(self.refusal(failure));
         }
-        let refusal = Code::StillHolds.refusal().with("held", join_names(held));
+        let refusal = Code::StillHolds.refusal().with("held", join_names(dependencies));
         Err(refusal.with("user", &self.connection.target.username))
     }
 

@@ -10,10 +10,10 @@ fn account(name: &str, identity: &str) -> Account {
     Account { identity: identity.to_owned(), ..Account::named(name) }
 }
 
-fn deleted(script: &SqlScript, accounts: &[Account], given: &[&str]) -> Result<(), Refusal> {
+fn deleted(script: &SqlScript, accounts: &[Account], statements: &[&str]) -> Result<(), Refusal> {
     let user = CreatedUser { username: "u".to_owned(), accounts: accounts.to_vec() };
-    let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
-    delete(script, &connection(), &user, &given)
+    let statements: Vec<String> = statements.iter().map(|text| (*text).to_owned()).collect();
+    delete(script, &connection(), &user, &statements)
 }
 
 /// A server where the OID 16400 of cluster 7 has the name `name`, without dependencies.
@@ -32,8 +32,8 @@ const PROOF: &str = "transact SELECT pg_catalog.txid_current(), 1 / (1 - count(*
                      pg_catalog.pg_roles WHERE oid = 16400";
 
 fn touched(script: &SqlScript, name: &str) -> Vec<String> {
-    let asked = script.asked().into_iter().skip(1);
-    asked.filter(|asked| asked.contains(&format!("\"{name}\""))).collect()
+    let calls = script.asked().into_iter().skip(1);
+    calls.filter(|call| call.contains(&format!("\"{name}\""))).collect()
 }
 
 fn dropped(name: &str) -> String {
@@ -51,8 +51,8 @@ fn renamed_role_is_removed_under_present_name() {
     assert_eq!(touched(&script, "renamed"), [dropped("renamed")]);
 
     let script = with_role("renamed");
-    let given = ["DROP ROLE \"{{name}}\""];
-    assert_eq!(deleted(&script, &[account("u", "7/1/16400")], &given), Ok(()));
+    let statements = ["DROP ROLE \"{{name}}\""];
+    assert_eq!(deleted(&script, &[account("u", "7/1/16400")], &statements), Ok(()));
     assert!(script.asked().contains(&"transact DROP ROLE \"renamed\"".to_owned()));
     assert!(touched(&script, "u").is_empty());
 }
@@ -67,9 +67,9 @@ fn role_renamed_to_connection_user_is_never_removed() {
 
 #[test]
 fn foreign_role_with_same_name_is_not_touched() {
-    for given in [&[][..], &["DROP ROLE \"{{name}}\""]] {
+    for statements in [&[][..], &["DROP ROLE \"{{name}}\""]] {
         let script = without_role("true");
-        assert_eq!(deleted(&script, &[account("u", "7/1/16400")], given), Ok(()));
+        assert_eq!(deleted(&script, &[account("u", "7/1/16400")], statements), Ok(()));
         assert!(touched(&script, "u").is_empty(), "{:?}", script.asked());
         assert_eq!(script.asked()[1], PROOF);
         assert!(script.asked()[2].contains("usesysid = 16400"), "{:?}", script.asked());
@@ -86,8 +86,8 @@ fn a_lagging_copy_proves_no_role_gone() {
 #[test]
 fn statements_run_for_missing_role_with_unused_name() {
     let script = without_role("false");
-    let given = ["DROP SCHEMA \"{{name}}\""];
-    assert_eq!(deleted(&script, &[account("u", "7/1/16400")], &given), Ok(()));
+    let statements = ["DROP SCHEMA \"{{name}}\""];
+    assert_eq!(deleted(&script, &[account("u", "7/1/16400")], &statements), Ok(()));
     assert_eq!(touched(&script, "u"), ["transact DROP SCHEMA \"u\""]);
 }
 
@@ -138,9 +138,9 @@ fn statements_missing_user_after_first_attempt_succeed() {
             .fails("transact DROP ROLE \"u\"", SqlScript::state("42704"))
     };
     let accounts = [account("u", "7/1/16400"), account("u_ro", "7/1/16401")];
-    let given = ["DROP ROLE \"{{name}}\""];
-    assert_eq!(deleted(&both("false"), &accounts, &given), Ok(()));
-    assert_eq!(deleted(&both("true"), &accounts, &given).unwrap_err().code, "still-logs-in");
+    let statements = ["DROP ROLE \"{{name}}\""];
+    assert_eq!(deleted(&both("false"), &accounts, &statements), Ok(()));
+    assert_eq!(deleted(&both("true"), &accounts, &statements).unwrap_err().code, "still-logs-in");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn each_created_role_is_removed_despite_remaining_role() {
     let script_2 = both().fails("DROP ROLE IF EXISTS \"u\"", SqlScript::failure("timed-out", None));
     assert_eq!(deleted(&script_2, &accounts, &[]).unwrap_err().code, "timed-out");
     for (script, drops) in [(script, 2), (script_2, 2)] {
-        let dropped = script.asked().iter().filter(|asked| asked.contains("DROP ROLE")).count();
+        let dropped = script.asked().iter().filter(|call| call.contains("DROP ROLE")).count();
         assert_eq!(dropped, drops);
     }
     let script = both().answers("rolcanlogin", &["true"]);

@@ -7,9 +7,9 @@ fn connection() -> ParsedConnection {
     ParsedConnection::read(&SqlScript::settings("postgresql://root:pw@db:5432/orders")).unwrap()
 }
 
-fn deleted(script: &SqlScript, username: &str, given: &[&str]) -> Result<(), Refusal> {
-    let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
-    delete(script, &connection(), &CreatedUser::named(username), &given)
+fn deleted(script: &SqlScript, username: &str, statements: &[&str]) -> Result<(), Refusal> {
+    let statements: Vec<String> = statements.iter().map(|text| (*text).to_owned()).collect();
+    delete(script, &connection(), &CreatedUser::named(username), &statements)
 }
 
 /// Returns a server with the user, which is gone after the statements.
@@ -86,7 +86,7 @@ fn user_appearing_during_absence_proof_is_tried_again() {
 fn plain_user_is_locked_stripped_dropped_and_disconnected() {
     let script = living();
     assert_eq!(deleted(&script, "v-a", &[]), Ok(()));
-    let asked = script.asked();
+    let calls = script.asked();
     let removal = checked("v-a")
         + "[REVOKE ALL PRIVILEGES ON ALL TABLES IN SCHEMA \"public\" FROM \"v-a\"]; [REVOKE \
          ALL PRIVILEGES ON ALL SEQUENCES IN SCHEMA \"public\" FROM \"v-a\"]; [REVOKE USAGE ON \
@@ -97,13 +97,13 @@ fn plain_user_is_locked_stripped_dropped_and_disconnected() {
     let places: Vec<usize> = order
         .iter()
         .scan(0, |from, step| {
-            let place = *from + asked.iter().skip(*from).position(|asked| asked == step)?;
+            let place = *from + calls.iter().skip(*from).position(|call| call == step)?;
             *from = place + 1;
             Some(place)
         })
         .collect();
-    assert_eq!(places.len(), order.len(), "{asked:#?}");
-    assert!(!asked.iter().any(|asked| asked.contains("DROP OWNED")));
+    assert_eq!(places.len(), order.len(), "{calls:#?}");
+    assert!(!calls.iter().any(|call| call.contains("DROP OWNED")));
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn schema_and_user_names_stay_inside_quotes() {
     let schemas = ["a\"; drop role x; --", "Mixed Case", "public; select 1"];
     let script = living().answers("role_column_grants", &schemas);
     assert_eq!(deleted(&script, "u\"; DROP ROLE root; --", &[]), Ok(()));
-    let asked = script.asked();
+    let calls = script.asked();
     let role = "\"u\"\"; DROP ROLE root; --\"";
     for schema in
         ["\"a\"\"; drop role x; --\"", "\"Mixed Case\"", "\"public; select 1\"", "\"public\""]
     {
         let revoked = format!("[REVOKE USAGE ON SCHEMA {schema} FROM {role}]");
-        assert_eq!(asked.iter().filter(|asked| asked.contains(&revoked)).count(), 1, "{revoked}");
+        assert_eq!(calls.iter().filter(|call| call.contains(&revoked)).count(), 1, "{revoked}");
     }
 }
 
@@ -133,8 +133,8 @@ fn user_without_dependents_is_removed_in_one_commit() {
     // Something has come to depend on the user in the meantime.
     let script = bare().fails_once(&dropped, SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
-    let asked = script.asked();
-    assert!(asked.iter().any(|asked| asked.ends_with("]; DROP ROLE IF EXISTS \"u\"")), "{asked:?}");
+    let calls = script.asked();
+    assert!(calls.iter().any(|call| call.ends_with("]; DROP ROLE IF EXISTS \"u\"")), "{calls:?}");
 }
 
 #[test]
@@ -149,12 +149,12 @@ fn drop_with_lost_answer_is_retryable() {
 
 #[test]
 fn user_removed_during_statements_is_gone() {
-    let given = ["DROP ROLE \"{{name}}\""];
+    let statements = ["DROP ROLE \"{{name}}\""];
     let script = || SqlScript::default().fails("transact DROP ROLE", SqlScript::state("42704"));
     let gone = script().answers_once("FROM pg_roles", &["16400"]);
-    assert_eq!(deleted(&gone, "u", &given), Ok(()));
+    assert_eq!(deleted(&gone, "u", &statements), Ok(()));
     let stays = script().answers("FROM pg_roles", &["16400"]);
-    assert_eq!(deleted(&stays, "u", &given).unwrap_err().code, "statement-failed");
+    assert_eq!(deleted(&stays, "u", &statements).unwrap_err().code, "statement-failed");
 }
 
 #[test]
@@ -163,14 +163,14 @@ fn revocation_works_without_dependency_catalog() {
         .fails("pg_shdepend", SqlScript::state("42P01"))
         .answers("FROM pg_roles", &["16400"]);
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
-    assert!(script.asked().iter().any(|asked| asked.contains("[REVOKE")));
+    assert!(script.asked().iter().any(|call| call.contains("[REVOKE")));
 }
 
 #[test]
 fn user_that_cannot_be_locked_is_still_removed() {
     let script = living().fails("NOLOGIN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
-    assert!(script.asked().iter().any(|asked| asked.contains("DROP ROLE")));
+    assert!(script.asked().iter().any(|call| call.contains("DROP ROLE")));
 }
 
 #[test]
@@ -195,11 +195,11 @@ fn an_outage_at_any_step_is_an_outage() {
 fn drop_owned_removes_other_privileges_after_reassignment() {
     let script = living().fails_once("]; DROP ROLE", SqlScript::state("2BP01"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
-    let asked = script.asked();
+    let calls = script.asked();
     let drop = checked("u")
         + "REASSIGN OWNED BY \"u\" TO CURRENT_USER; DROP OWNED BY \"u\"; DROP ROLE IF EXISTS \"u\"";
-    assert!(asked.contains(&drop), "{asked:#?}");
-    assert!(!asked.iter().any(|asked| asked.contains("GRANT")));
+    assert!(calls.contains(&drop), "{calls:#?}");
+    assert!(!calls.iter().any(|call| call.contains("GRANT")));
 }
 
 #[test]
@@ -209,14 +209,14 @@ fn membership_is_taken_only_where_it_is_needed() {
         .fails_once("; REASSIGN", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let granted = checked("u") + "GRANT \"u\" TO CURRENT_USER; REASSIGN OWNED BY";
-    assert!(script.asked().iter().any(|asked| asked.starts_with(&granted)));
+    assert!(script.asked().iter().any(|call| call.starts_with(&granted)));
 
     let script = living().fails_once("pg_terminate", SqlScript::state("42501"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
-    let asked = script.asked();
+    let calls = script.asked();
     let granted =
-        asked.iter().position(|asked| asked == "transact GRANT \"u\" TO CURRENT_USER").unwrap();
-    assert_eq!(asked.iter().skip(granted).filter(|asked| *asked == TERMINATE).count(), 2);
+        calls.iter().position(|call| call == "transact GRANT \"u\" TO CURRENT_USER").unwrap();
+    assert_eq!(calls.iter().skip(granted).filter(|call| *call == TERMINATE).count(), 2);
 }
 
 #[test]
@@ -233,16 +233,16 @@ fn objects_of_a_user_are_never_dropped() {
         objects.starts_with("table t0, table t1,") && objects.ends_with("table t9, …"),
         "{objects}"
     );
-    assert!(!script.asked().iter().any(|asked| asked.contains("DROP OWNED")));
+    assert!(!script.asked().iter().any(|call| call.contains("DROP OWNED")));
 }
 
 #[test]
 fn remaining_privileges_are_reported_by_object() {
-    let held = ["database stock", "something in database billing"];
+    let privileges = ["database stock", "something in database billing"];
     let script = living()
         .fails("DROP ROLE", SqlScript::state("2BP01"))
         .answers("deptype = 'o'", &[])
-        .answers("pg_shdepend", &held);
+        .answers("pg_shdepend", &privileges);
     let refusal = deleted(&script, "u", &[]).unwrap_err();
     assert_eq!(refusal.code, "still-holds-privileges");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -260,7 +260,7 @@ fn server_without_session_wait_still_ends_session() {
     let script = living().fails("pid, 2000", SqlScript::state("42883"));
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
     let plain = TERMINATE.replace("pid, 2000", "pid");
-    assert_eq!(script.asked().iter().filter(|asked| **asked == plain).count(), 2);
+    assert_eq!(script.asked().iter().filter(|call| **call == plain).count(), 2);
 }
 
 #[test]
@@ -270,10 +270,10 @@ fn operator_statements_replace_default_and_sessions_still_end() {
         deleted(&script, "u", &["REVOKE g FROM \"{{name}}\"; DROP ROLE \"{{username}}\";"]),
         Ok(())
     );
-    let asked = script.asked();
-    assert!(asked.contains(&"transact REVOKE g FROM \"u\"; DROP ROLE \"u\"".to_owned()));
-    assert_eq!(asked.last().map(String::as_str), Some(TERMINATE));
-    assert!(!asked.iter().any(|asked| asked.contains("REVOKE ALL")));
+    let calls = script.asked();
+    assert!(calls.contains(&"transact REVOKE g FROM \"u\"; DROP ROLE \"u\"".to_owned()));
+    assert_eq!(calls.last().map(String::as_str), Some(TERMINATE));
+    assert!(!calls.iter().any(|call| call.contains("REVOKE ALL")));
 }
 
 #[test]
@@ -300,33 +300,34 @@ fn statements_leaving_user_with_login_are_no_removal() {
 
 #[test]
 fn sessions_without_right_to_end_keep_lease() {
-    let held = || {
+    let open_sessions = || {
         SqlScript::default()
             .fails("pg_terminate", SqlScript::state("42501"))
             .answers("count(*)::text", &["1"])
     };
     for bare in ["false", "true"] {
-        let script = held().answers_row("FROM pg_roles", &["16400", bare]);
+        let script = open_sessions().answers_row("FROM pg_roles", &["16400", bare]);
         let refused = deleted(&script, "u", &[]).unwrap_err();
         assert_eq!(refused.code, "sessions-remain");
         assert_eq!(refused.vendor_code.as_deref(), Some("42501"));
-        let asked = script.asked();
-        assert!(asked.contains(&(checked("u") + "ALTER ROLE \"u\" NOLOGIN")), "{asked:?}");
+        let calls = script.asked();
+        assert!(calls.contains(&(checked("u") + "ALTER ROLE \"u\" NOLOGIN")), "{calls:?}");
         assert!(
-            !asked.iter().any(|asked| asked.contains("DROP ROLE")),
+            !calls.iter().any(|call| call.contains("DROP ROLE")),
             "a role with another OID is not dropped"
         );
-        let script = held().fails("NOLOGIN", SqlScript::state("42501"));
+        let script = open_sessions().fails("NOLOGIN", SqlScript::state("42501"));
         let script = script.answers_row("FROM pg_roles", &["16400", bare]);
         let refused = deleted(&script, "u", &[]).unwrap_err();
         assert_eq!(refused.code, "insufficient-privilege", "it logs in still");
     }
-    let script =
-        held().answers("FROM pg_roles WHERE oid", &[]).answers("FROM pg_roles", &["16400"]);
+    let script = open_sessions()
+        .answers("FROM pg_roles WHERE oid", &[])
+        .answers("FROM pg_roles", &["16400"]);
     let refused = deleted(&script, "u", &["DROP ROLE \"{{name}}\""]).unwrap_err();
     assert_eq!(refused.code, "sessions-remain");
-    assert!(script.asked().iter().any(|asked| asked == "transact DROP ROLE \"u\""));
-    let refused = deleted(&held(), "u", &[]).unwrap_err();
+    assert!(script.asked().iter().any(|call| call == "transact DROP ROLE \"u\""));
+    let refused = deleted(&open_sessions(), "u", &[]).unwrap_err();
     assert_eq!(refused.code, "sessions-remain", "of a user that is gone");
 
     let script = SqlScript::default()
@@ -351,5 +352,5 @@ fn the_connections_own_user_is_never_removed() {
 fn non_number_is_not_put_into_statement() {
     let script = SqlScript::default().answers("FROM pg_roles", &["1 OR true"]);
     assert_eq!(deleted(&script, "u", &[]), Ok(()));
-    assert!(!script.asked().iter().any(|asked| asked.contains("OR true")), "{:?}", script.asked());
+    assert!(!script.asked().iter().any(|call| call.contains("OR true")), "{:?}", script.asked());
 }

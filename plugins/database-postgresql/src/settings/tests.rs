@@ -230,10 +230,10 @@ fn settings_are_kept_as_they_were_written() {
         ("of_another_plugin", json!({"a": [1]})),
         ("tls_ca", Value::Null),
     ];
-    let mut given = SqlScript::settings_with("postgres://{{username}}:{{password}}@db/o", &more);
-    let configured = configure(&given).unwrap();
-    given.remove("tls_ca");
-    assert_eq!(configured.settings, given);
+    let mut settings = SqlScript::settings_with("postgres://{{username}}:{{password}}@db/o", &more);
+    let configured = configure(&settings).unwrap();
+    settings.remove("tls_ca");
+    assert_eq!(configured.settings, settings);
     assert_eq!(configured.targets, ["postgres://db:5432"]);
 }
 
@@ -258,7 +258,7 @@ fn risky_settings_get_a_warning() {
         warned("postgres://{{username}}:{{password}}@db/o", &[username, password, scram]),
         ""
     );
-    let known = crate::description::description().warnings;
+    let descriptions = crate::description::description().warnings;
     for code in [
         "password-in-url",
         "password-not-templated",
@@ -267,14 +267,14 @@ fn risky_settings_get_a_warning() {
         "sessions-bounded",
         "username-template-repeats",
     ] {
-        assert!(known.contains_key(code), "{code}");
+        assert!(descriptions.contains_key(code), "{code}");
     }
 }
 
 #[test]
 fn unlimited_sessions_are_capped_with_warning() {
     let url = "postgres://u@db/o?sslmode=require";
-    for (given, sessions, is_told) in [
+    for (limit, sessions, is_told) in [
         (json!(-1), 64, true),
         (json!("-1"), 64, true),
         (json!(65), 64, true),
@@ -282,12 +282,12 @@ fn unlimited_sessions_are_capped_with_warning() {
         (json!(64), 64, false),
         (json!(0), 4, false),
     ] {
-        let settings = SqlScript::settings_with(url, &[("max_open_connections", given.clone())]);
+        let settings = SqlScript::settings_with(url, &[("max_open_connections", limit.clone())]);
         let pool = ParsedConnection::read(&settings).unwrap().target.pool;
-        assert_eq!(pool.max_connections, sessions, "{given}");
+        assert_eq!(pool.max_connections, sessions, "{limit}");
         let warnings = configure(&settings).unwrap().warnings;
-        let told = warnings.iter().any(|warning| warning == "sessions-bounded");
-        assert_eq!(told, is_told, "{given}: {warnings:?}");
+        let has_warning = warnings.iter().any(|warning| warning == "sessions-bounded");
+        assert_eq!(has_warning, is_told, "{limit}: {warnings:?}");
     }
 }
 
@@ -297,8 +297,8 @@ fn username_template_without_randomness_is_accepted_with_warning() {
         let more = [("username_template", json!(template))];
         let settings = SqlScript::settings_with("postgres://u@db/o?sslmode=require", &more);
         let warnings = configure(&settings).unwrap().warnings;
-        let told = warnings.iter().any(|warning| warning == "username-template-repeats");
-        assert_eq!(told, is_told, "{template}: {warnings:?}");
+        let has_warning = warnings.iter().any(|warning| warning == "username-template-repeats");
+        assert_eq!(has_warning, is_told, "{template}: {warnings:?}");
     }
 }
 

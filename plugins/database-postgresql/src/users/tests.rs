@@ -72,12 +72,12 @@ fn with_scram_the_password_itself_is_never_sent() {
         &[],
     )
     .unwrap();
-    let asked = script.asked();
-    assert!(!asked.iter().any(|asked| asked.contains("hunter22")));
-    let changes = asked.iter().filter(|asked| asked.starts_with("transact"));
-    assert!(changes.clone().all(|asked| asked.contains("'SCRAM-SHA-256$4096:")));
+    let calls = script.asked();
+    assert!(!calls.iter().any(|call| call.contains("hunter22")));
+    let changes = calls.iter().filter(|call| call.starts_with("transact"));
+    assert!(changes.clone().all(|call| call.contains("'SCRAM-SHA-256$4096:")));
     assert_eq!(changes.count(), 2);
-    assert_ne!(asked[0].split('$').nth(1), asked[1].split('$').nth(1), "salts differ");
+    assert_ne!(calls[0].split('$').nth(1), calls[1].split('$').nth(1), "salts differ");
     assert_eq!(script.secrets().len(), 2);
     let refusal =
         create(&script, &connection("scram-sha-256"), &user("pä"), &list(&[CREATION])).unwrap_err();
@@ -127,10 +127,10 @@ fn creation_first_checks_that_user_is_new() {
     ] {
         let script = SqlScript::default();
         create(&script, &connection("password"), &user("pw"), &list(&[statement])).unwrap();
-        let asked = script.asked().into_iter().find(|asked| asked.starts_with("transact"));
-        let asked = asked.unwrap();
-        assert_eq!(asked.starts_with(check), is_checked, "{asked}");
-        assert!(asked.ends_with(LOOK), "{asked}");
+        let call = script.asked().into_iter().find(|call| call.starts_with("transact"));
+        let call = call.unwrap();
+        assert_eq!(call.starts_with(check), is_checked, "{call}");
+        assert!(call.ends_with(LOOK), "{call}");
     }
 }
 
@@ -260,9 +260,9 @@ fn a_user_that_is_gone_cannot_be_changed() {
         set_expiration(&script, &connection("password"), &CreatedUser::named("u"), 0, &[])
             .unwrap_err();
     assert_eq!(refusal.code, "user-not-found");
-    let given = list(&["ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}'"]);
+    let statements = list(&["ALTER ROLE \"{{name}}\" VALID UNTIL '{{expiration}}'"]);
     let refusal =
-        set_expiration(&script, &connection("password"), &CreatedUser::named("u"), 0, &given)
+        set_expiration(&script, &connection("password"), &CreatedUser::named("u"), 0, &statements)
             .unwrap_err();
     assert_eq!((refusal.code.as_str(), refusal.statement), ("statement-failed", Some(0)));
 }
@@ -279,7 +279,7 @@ fn url_without_credentials_uses_settings() {
 
 #[test]
 fn creation_reports_nothing_made_only_on_database_word() {
-    let made = |script: &SqlScript, statements: &[&str]| {
+    let reports_nothing_made = |script: &SqlScript, statements: &[&str]| {
         let refused = create(script, &connection("password"), &user("pw"), &list(statements));
         refused.unwrap_err().ext.contains(&("made".to_owned(), "nothing".to_owned()))
     };
@@ -289,10 +289,13 @@ fn creation_reports_nothing_made_only_on_database_word() {
         ("timed-out", Some("57014"), false),
     ] {
         let script = SqlScript::default().fails("transact", SqlScript::failure(code, state));
-        assert_eq!(made(&script, &[CREATION]), is_sure, "{code}");
+        assert_eq!(reports_nothing_made(&script, &[CREATION]), is_sure, "{code}");
     }
-    assert!(made(&SqlScript::default(), &["CREATE ROLE 'x"]), "the database was not asked");
-    assert!(made(&SqlScript::default(), &[]), "the database was not asked");
+    assert!(
+        reports_nothing_made(&SqlScript::default(), &["CREATE ROLE 'x"]),
+        "the database was not asked"
+    );
+    assert!(reports_nothing_made(&SqlScript::default(), &[]), "the database was not asked");
 }
 
 fn created(script: &SqlScript, statements: &[&str]) -> Vec<Account> {
@@ -306,10 +309,10 @@ fn account(name: &str, identity: &str) -> Account {
 #[test]
 fn a_creation_returns_its_roles_with_their_identities() {
     let both = ["CREATE ROLE \"{{name}}\" LOGIN", "CREATE ROLE \"{{name}}_ro\""];
-    let known = || SqlScript::default().answers_row("chr(31)", &["v-a-1", "16400", "7", "1"]);
-    assert_eq!(created(&known(), &both[..1]), [account("v-a-1", "7/1/16400")]);
+    let script = || SqlScript::default().answers_row("chr(31)", &["v-a-1", "16400", "7", "1"]);
+    assert_eq!(created(&script(), &both[..1]), [account("v-a-1", "7/1/16400")]);
     let two = [account("v-a-1", "7/1/16400"), account("v-a-1_ro", "")];
-    assert_eq!(created(&known(), &both), two);
+    assert_eq!(created(&script(), &both), two);
     let unseen = SqlScript::default().fails("chr(31)", SqlScript::state("42501"));
     assert_eq!(created(&unseen, &both[..1]), [account("v-a-1", "")]);
     let outage = SqlScript::failure("unreachable", None);
@@ -334,7 +337,7 @@ fn roles_from_code_are_compared_with_earlier_roles() {
         created(&of_transaction, &code),
         [account("v-a-1", ""), account("hidden", "7/1/16400")]
     );
-    assert!(of_transaction.asked().iter().any(|asked| asked.ends_with("<- v-a-1, 10,11")));
+    assert!(of_transaction.asked().iter().any(|call| call.ends_with("<- v-a-1, 10,11")));
     let by_name = before()
         .fails("a.xmin", SqlScript::state("42501"))
         .answers_row("position($1", &["v-a-1_ro", "16401", "7", "1"]);

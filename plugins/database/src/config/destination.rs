@@ -42,16 +42,16 @@ pub(super) fn check(
     places.extend(others.map(|name| {
         DestinationField::of(name, before.settings.get(*name) != after.settings.get(*name))
     }));
-    let mut held: Vec<CredentialField<'_>> = names
+    let mut credentials: Vec<CredentialField<'_>> = names
         .iter()
         .filter(|name| is_marked(name))
         .map(|name| CredentialField::of(name, &text_of(before.settings.get(*name))))
         .collect();
     let url = before.setting(CONNECTION_URL);
     if has_own_password(url) {
-        held.push(CredentialField::of(CONNECTION_URL, url));
+        credentials.push(CredentialField::of(CONNECTION_URL, url));
     }
-    destination::check(call, &places, &held)
+    destination::check(call, &places, &credentials)
 }
 
 fn text_of(value: Option<&Value>) -> String {
@@ -68,7 +68,7 @@ fn has_own_password(url: &str) -> bool {
 }
 
 fn leads_elsewhere(before: &Connection, after: &Connection) -> bool {
-    let [known, now] = [before, after].map(|one| one.targets.as_deref().unwrap_or_default());
-    !target::keeps(known, now)
+    let [former, now] = [before, after].map(|one| one.targets.as_deref().unwrap_or_default());
+    !target::keeps(former, now)
         || place_of(before.setting(CONNECTION_URL)) != place_of(after.setting(CONNECTION_URL))
 }

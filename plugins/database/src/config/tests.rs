@@ -354,7 +354,7 @@ fn read_warns_of_silent_database_and_waiting_work() {
 
 #[test]
 fn concurrency_equals_session_limit_of_connection() {
-    for (given, width) in [
+    for (limit, width) in [
         (json!(9), Some(9)),
         (json!("12"), Some(12)),
         (json!(0), None),
@@ -363,10 +363,10 @@ fn concurrency_equals_session_limit_of_connection() {
         (json!("-1"), Some(u32::MAX)),
     ] {
         let bed = empty();
-        let sessions = json!({"max_open_connections": given});
+        let sessions = json!({"max_open_connections": limit});
         bed.write("config/orders", &with(orders(), sessions)).unwrap();
         bed.read("config/orders").unwrap();
-        assert_eq!(bed.host.width_of("orders"), width, "{given}");
+        assert_eq!(bed.host.width_of("orders"), width, "{limit}");
     }
     let bed = ready();
     bed.read("config/orders").unwrap();

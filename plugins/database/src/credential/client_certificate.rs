@@ -33,21 +33,21 @@ pub(crate) struct ClientCertificate<'a> {
 
 impl<'a> ClientCertificate<'a> {
     pub(super) fn read(options: &'a CredentialOptions) -> Result<Self, Failure> {
-        let given = |name: &str| options.get(name).map_or("", String::as_str);
-        let (key_type, bits) = (given("key_type"), given("key_bits"));
+        let option = |name: &str| options.get(name).map_or("", String::as_str);
+        let (key_type, bits) = (option("key_type"), option("key_bits"));
         let key_bits = match key_type {
             "rsa" => rsa_bits(bits)?,
             "ec" => curve_bits(bits)?,
             "ed25519" => 0,
             other => return Err(invalid_option("key_type", other, "rsa, ec or ed25519")),
         };
-        let signature_bits = match given("signature_bits") {
+        let signature_bits = match option("signature_bits") {
             "" | "256" => 256,
             "384" => 384,
             "512" => 512,
             other => return Err(invalid_option("signature_bits", other, "256, 384 or 512")),
         };
-        let required = |name: &str| match given(name) {
+        let required = |name: &str| match option(name) {
             "" => Err(refused(format!("missing required {name}"))),
             text => Ok(text),
         };
@@ -152,8 +152,8 @@ impl<'a> ClientCertificate<'a> {
         let about = |fault| refused(format!("invalid common_name_template: {fault}"));
         let template = Template::parse(self.template).map_err(about)?;
         let random = |length| host.random().bytes(length);
-        let surroundings = RenderContext { random: &random, now: host.clock().now() };
-        let rendered = template.render_for_user(names, username, &surroundings).map_err(about)?;
+        let context = RenderContext { random: &random, now: host.clock().now() };
+        let rendered = template.render_for_user(names, username, &context).map_err(about)?;
         Ok(sanitised(&rendered))
     }
 }

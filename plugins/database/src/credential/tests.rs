@@ -18,8 +18,8 @@ fn bed() -> TestBed<Database> {
 
 fn know_all(bed: &TestBed<Database>) {
     bed.host.describe_plugin(|plugin| {
-        let known = ["password", "rsa_private_key", "client_certificate"];
-        plugin.credential_types = known.map(str::to_owned).to_vec();
+        let types = ["password", "rsa_private_key", "client_certificate"];
+        plugin.credential_types = types.map(str::to_owned).to_vec();
     });
 }
 

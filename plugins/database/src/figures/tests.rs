@@ -25,14 +25,14 @@ fn outcomes_of_users_are_counted() {
 #[test]
 fn outcomes_and_delays_of_rotations_are_reported() {
     let bed = with_static_role();
-    let told = || [DONE, FAILED, MISSED].map(|outcome| bed.host.metric(&ROTATIONS, outcome));
-    let created = told();
+    let metrics = || [DONE, FAILED, MISSED].map(|outcome| bed.host.metric(&ROTATIONS, outcome));
+    let created = metrics();
     bed.host.advance(3_605);
     bed.host.refuse("change-credential", unreachable());
     bed.wake("rotate/app", 1).unwrap_err();
-    assert_eq!(told(), [created[0], 1.0, 0.0]);
+    assert_eq!(metrics(), [created[0], 1.0, 0.0]);
     bed.run_guards().unwrap();
-    assert_eq!(told(), [created[0] + 1.0, 1.0, 0.0]);
+    assert_eq!(metrics(), [created[0] + 1.0, 1.0, 0.0]);
     assert!(bed.host.metric(&DELAY, "") >= 5.0);
     account(&bed, "orders", "root");
     bed.write("rotate-root/orders", &json!({})).unwrap();

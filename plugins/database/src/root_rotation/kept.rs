@@ -25,10 +25,10 @@ pub(crate) fn try_kept(
         return Ok(());
     }
     let root = RootRotation::new(host, name, connection);
-    let mut kept = root.place()?.kept(host)?.list_secrets()?.into_iter();
-    let Some(oldest) = kept.next() else { return Ok(()) };
+    let mut passwords = root.place()?.kept(host)?.list_secrets()?.into_iter();
+    let Some(oldest) = passwords.next() else { return Ok(()) };
     let intent = Intent::begin(host, &key(name), name, root.kept_candidate(oldest)?)?;
-    root.add_kept(intent, kept).map(drop)
+    root.add_kept(intent, passwords).map(drop)
 }
 
 impl RootRotation<'_> {
@@ -54,9 +54,9 @@ impl RootRotation<'_> {
     pub(super) fn add_kept(
         &self,
         mut intent: Intent<PasswordCandidate>,
-        kept: impl Iterator<Item = String>,
+        passwords: impl Iterator<Item = String>,
     ) -> Result<Intent<PasswordCandidate>, Failure> {
-        for password in kept {
+        for password in passwords {
             // A call that died may have left the password in both places.
             if intent.candidates().any(|candidate| candidate.password == password) {
                 continue;

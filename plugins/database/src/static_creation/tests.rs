@@ -26,8 +26,8 @@ fn unverifiable_password_is_kept_and_marked_unverified() {
     assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
     assert!(in_force(&bed) && is_settled(&bed));
     assert_eq!(bed.read("static-roles/app").unwrap().data["credential_verified"], false);
-    let told = bed.read("static-creds/app").unwrap().warnings;
-    assert!(told[0].contains("could not be verified"), "{told:?}");
+    let later_warnings = bed.read("static-creds/app").unwrap().warnings;
+    assert!(later_warnings[0].contains("could not be verified"), "{later_warnings:?}");
     assert!(bed.host.steps().iter().any(|step| step.starts_with("log static-role-unverified")));
     let rotated = bed.write("rotate-role/app", &json!({})).unwrap().warnings;
     assert!(rotated[0].contains("could not be verified"), "{rotated:?}");
@@ -44,8 +44,8 @@ fn password_accepted_then_refused_is_kept_and_hidden() {
     bed.host.tell_of_logins("app", Some(false));
     let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
     assert!(warnings[0].contains("then refused a login"), "{warnings:?}");
-    let kept = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
-    assert_eq!(kept, "Generated-Password-1");
+    let password = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
+    assert_eq!(password, "Generated-Password-1");
     assert_eq!(bed.read("static-creds/app").err().unwrap().kind, FailureKind::Unavailable);
     bed.host.try_logins("app");
     bed.write("rotate-role/app", &json!({})).unwrap();
@@ -80,17 +80,17 @@ fn last_verified_password_is_kept_beside_unverified_passwords() {
 
 #[test]
 fn unverifiable_change_with_lost_answer_is_rolled_forward() {
-    for (step, told) in
+    for (step, login) in
         [("change-credential", None), ("check-credential", None), ("check-credential", Some(false))]
     {
         let bed = with_account();
-        bed.host.tell_of_logins("app", told);
+        bed.host.tell_of_logins("app", login);
         bed.host.lose_reply(step, unreachable());
         bed.write("static-roles/app", &app()).err().unwrap();
         assert!(bed.read("static-roles/app").is_err());
         bed.run_guards().unwrap();
-        let kept = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
-        assert_eq!(kept, "Generated-Password-1", "{step}");
+        let password = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
+        assert_eq!(password, "Generated-Password-1", "{step}");
         assert!(is_settled(&bed), "{step}");
     }
 }

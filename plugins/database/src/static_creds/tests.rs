@@ -22,8 +22,11 @@ fn stuck() -> TestBed<Database> {
 #[test]
 fn known_dead_password_is_not_shown() {
     let bed = stuck();
-    let told = bed.read("static-creds/app").unwrap().warnings;
-    assert!(told[0].contains("not finished") && told[0].contains("no digit"), "{told:?}");
+    let warnings = bed.read("static-creds/app").unwrap().warnings;
+    assert!(
+        warnings[0].contains("not finished") && warnings[0].contains("no digit"),
+        "{warnings:?}"
+    );
     bed.host.refuse("change-credential", no_digit());
     bed.run_guards().unwrap_err();
     let refused = bed.read("static-creds/app").err().unwrap();
@@ -42,8 +45,8 @@ fn unverified_password_is_shown_with_warning() {
     bed.write("rotate-role/app", &json!({})).err().unwrap();
     bed.host.refuse("check-credential", unreachable());
     bed.run_guards().unwrap_err();
-    let told = bed.read("static-creds/app").unwrap().warnings;
-    assert!(told[0].contains("no answer from db:5432"), "{told:?}");
+    let warnings = bed.read("static-creds/app").unwrap().warnings;
+    assert!(warnings[0].contains("no answer from db:5432"), "{warnings:?}");
     assert!(shown(&bed, "app").1);
 }
 

@@ -227,8 +227,8 @@ fn static_role_update_keeps_absent_fields_without_rotation() {
     assert_eq!(data["rotation_schedule"], "0 3 * * *");
     assert_eq!(data["rotation_statements"], json!(["ALTER {{name}}"]));
     assert!(!data.contains_key("rotation_period"));
-    let asked = bed.host.steps();
-    assert!(!asked.iter().any(|step| step.contains("credential")), "{asked:?}");
+    let steps = bed.host.steps();
+    assert!(!steps.iter().any(|step| step.contains("credential")), "{steps:?}");
     assert_eq!(shown(&bed, "app"), ("Generated-Password-1".to_owned(), true));
     for (change, field) in [
         (json!({"username": "other"}), "username"),

@@ -123,7 +123,7 @@ fn role_removed_during_unfinished_rotation_leaves_nothing() {
     bed.write("rotate-role/app", &json!({})).err().unwrap();
     let deleted = bed.delete("static-roles/app").unwrap();
     assert!(
-        deleted.warnings.iter().any(|told| told.contains("given up")),
+        deleted.warnings.iter().any(|warning| warning.contains("given up")),
         "{:?}",
         deleted.warnings
     );
@@ -175,8 +175,8 @@ fn candidates_are_kept_and_few_without_working_password() {
         bed.host.refuse("change-credential", Failure::invalid("the policy refuses it"));
         bed.run_guards().unwrap_err();
     }
-    let kept = bed.host.stored(GUARD).unwrap()["older"].as_array().unwrap().len();
-    assert_eq!(kept, 4, "the newest candidate is kept");
+    let older = bed.host.stored(GUARD).unwrap()["older"].as_array().unwrap().len();
+    assert_eq!(older, 4, "the newest candidate is kept");
     bed.run_guards().unwrap();
     assert!(shown(&bed, "app").1 && is_settled(&bed));
 }
@@ -257,8 +257,8 @@ fn failure_and_log_contain_no_password() {
     let refused = bed.write("rotate-role/app", &json!({})).err().unwrap();
     assert!(refused.message.contains("connection \"orders\""), "{}", refused.message);
     bed.run_guards().unwrap();
-    let told = bed.host.steps().join("\n") + &refused.message;
-    assert!(!told.contains("Generated"), "{told}");
+    let output = bed.host.steps().join("\n") + &refused.message;
+    assert!(!output.contains("Generated"), "{output}");
 }
 
 /// Points the connection at another server, as a caller with a login at that server can.

@@ -127,10 +127,10 @@ fn password_goes_to_no_other_or_weaker_server() {
         let says = format!("{field} changes: give bindpass in the same request");
         assert!(refused.message.starts_with(&says), "{change}: {refused}");
         assert_eq!(bed.host.stored("config"), before);
-        let mut whole = change.as_object().unwrap().clone();
-        whole.remove("verify");
-        whole.insert("bindpass".to_owned(), json!("secret-of-engine"));
-        bed.write("config", &Value::Object(whole)).unwrap();
+        let mut body = change.as_object().unwrap().clone();
+        body.remove("verify");
+        body.insert("bindpass".to_owned(), json!("secret-of-engine"));
+        bed.write("config", &Value::Object(body)).unwrap();
         bed.write(
             "config",
             &with(json!({"url": "ldaps://a.example,ldaps://b.example",
@@ -183,8 +183,8 @@ fn verification_warns_if_binddn_cannot_read_ids() {
         assert!(bed.write("config", &body).unwrap().warnings.is_empty());
         bed.host.directory().set(people, "objectGUID", "");
         bed.host.directory().set(people, "entryUUID", "");
-        let told = bed.write("config", &body).unwrap();
-        assert!(told.warnings[0].contains("neither entryUUID nor objectGUID"), "{attribute}");
+        let answer = bed.write("config", &body).unwrap();
+        assert!(answer.warnings[0].contains("neither entryUUID nor objectGUID"), "{attribute}");
         let id = if attribute == "nsUniqueId" { "66446001-1dd211b2-80a6f6d0-0a7c0000" } else { "" };
         bed.host.directory().set(people, attribute, id);
         assert_eq!(bed.write("config", &body).unwrap().warnings.is_empty(), !id.is_empty());

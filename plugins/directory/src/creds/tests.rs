@@ -18,7 +18,7 @@ fn keys(reply: &Reply) -> Vec<&str> {
 }
 
 /// Returns the stored password of the role's account.
-fn kept(bed: &TestBed<Directory>) -> Value {
+fn current_password(bed: &TestBed<Directory>) -> Value {
     let role = bed.host.stored("role/build").unwrap();
     let key = format!("account/{}", role["account"].as_str().unwrap());
     bed.host.stored(&key).unwrap()["current"].clone()
@@ -207,7 +207,7 @@ fn lost_password_change_answer_is_verified_without_repetition() {
     bed.host.steps();
     bed.run_guards().unwrap();
     assert!(!bed.host.steps().iter().any(|step| step.starts_with("ldap-modify")));
-    assert!(works(&bed, "svc1", &kept(&bed)));
+    assert!(works(&bed, "svc1", &current_password(&bed)));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn locked_account_gets_same_candidate_again() {
     bed.host.directory().lock(&dn("svc1"), true);
     bed.run_guards().unwrap();
     assert!(!open_intents(&bed));
-    assert!(works(&bed, "svc1", &kept(&bed)));
+    assert!(works(&bed, "svc1", &current_password(&bed)));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn controller_still_accepting_old_password_causes_no_mistake() {
     bed.host.die_after("ldap-modify");
     bed.read("creds/build").err().unwrap();
     bed.run_guards().unwrap();
-    assert!(works(&bed, "svc1", &kept(&bed)));
+    assert!(works(&bed, "svc1", &current_password(&bed)));
 }
 
 #[test]
@@ -306,11 +306,11 @@ fn self_rotated_password_goes_to_no_other_server() {
     bed.write("config", &json!({"url": "ldaps://thief.example"})).unwrap();
     bed.host.steps();
     for body in [json!({}), json!({"ttl": "5m"})] {
-        let kept = match body.get("ttl") {
+        let outcome = match body.get("ttl") {
             Some(_) => bed.write("roles/build", &body).map(drop),
             None => bed.read("creds/build").map(drop),
         };
-        let refused = kept.err().unwrap();
+        let refused = outcome.err().unwrap();
         assert!(refused.message.contains("is not sent to the servers"), "{refused}");
     }
     let steps = bed.host.steps();
@@ -332,7 +332,7 @@ fn change_begun_at_other_server_begins_anew() {
     let steps = bed.host.steps();
     let binds = steps.iter().filter(|step| step.starts_with("ldap-bind")).count();
     assert_eq!(binds, 1, "the fresh password is proven, and no other is tried: {steps:?}");
-    assert!(works(&bed, "svc1", &kept(&bed)) && !open_intents(&bed));
+    assert!(works(&bed, "svc1", &current_password(&bed)) && !open_intents(&bed));
 }
 
 #[test]

@@ -30,11 +30,11 @@ impl EntryId {
     /// # Errors
     /// A refusal of the host.
     pub(super) fn all_of(host: &dyn Host, entry: &LdapEntry) -> Result<Vec<Self>, Failure> {
-        let given = KINDS.iter().filter_map(|(kind, attribute)| {
+        let ids = KINDS.iter().filter_map(|(kind, attribute)| {
             let [value] = entry.values(attribute) else { return None };
             Some(Self(format!("{kind}{}", text_of(kind, value)?)))
         });
-        let mut all: Vec<Self> = given.collect();
+        let mut all: Vec<Self> = ids.collect();
         let digest = host.crypto().digest("sha256", entry.dn.to_lowercase().as_bytes())?;
         all.push(Self(format!("dn-{}", hexadecimal::text(&digest))));
         Ok(all)

@@ -102,14 +102,14 @@ impl DirectoryClient<'_> {
         }
         begin_rotation(self.host).map_err(unread)?;
         let newer = self.newer_than(config).map_err(unread)?;
-        let asked = newer.map(|newer| {
+        let retry = newer.map(|newer| {
             let answer = self.asking_by(&newer, ask);
             RetriedLogin { config: newer, answer }
         });
         // A failure has no effect: the lead ends with this call at the latest, and the answer of a
         // change must not be lost.
         drop(end_rotation(self.host));
-        Ok(asked)
+        Ok(retry)
     }
 
     /// Runs `ask` with the `bindpass` of `config`. If the cache says that the servers accept only
@@ -123,15 +123,15 @@ impl DirectoryClient<'_> {
         let target = self.target.log_in_as(&config.login_name(), &config.bindpass);
         let Some(previous) = self.previous(config) else { return ask(&target) };
         let key = config.login_key();
-        let known = self.host.cache().get_or_lead(&key).unwrap_or_default();
-        if known.as_deref() == Some(BEHIND) {
+        let state = self.host.cache().get_or_lead(&key).unwrap_or_default();
+        if state.as_deref() == Some(BEHIND) {
             let done = ask(&previous);
             if !is_refused(&done) {
                 return done;
             }
         }
         let done = ask(&target);
-        if known.as_deref() != Some(CURRENT) {
+        if state.as_deref() != Some(CURRENT) {
             self.keep(&key, (!is_refused(&done)).then_some(CURRENT));
         }
         done

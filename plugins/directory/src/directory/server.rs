@@ -45,9 +45,9 @@ impl ServerProperties {
         ask: impl FnOnce() -> Result<Vec<LdapEntry>, LdapFault>,
     ) -> Result<Self, LdapFault> {
         let key = format!("server/{url}");
-        let kept = host.cache().get(&key).ok().flatten();
-        if let Some(kept) = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-            return Ok(kept);
+        let cached = host.cache().get(&key).ok().flatten();
+        if let Some(server) = cached.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+            return Ok(server);
         }
         let server = ask()?.first().map(Self::of_root_dse).unwrap_or_default();
         if let Ok(bytes) = serde_json::to_vec(&server) {
@@ -81,7 +81,7 @@ impl ServerProperties {
 
 /// Lets the directory in memory tell its naming contexts, until the cache forgets them.
 #[cfg(test)]
-pub(crate) fn tell_contexts(host: &dyn Host, is_active_directory: bool, contexts: &[&str]) {
+pub(crate) fn report_contexts(host: &dyn Host, is_active_directory: bool, contexts: &[&str]) {
     let server = serde_json::json!({
         "is_active_directory": is_active_directory,
         "changes_passwords": !is_active_directory,

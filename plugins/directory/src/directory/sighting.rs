@@ -60,8 +60,8 @@ impl DirectoryClient<'_> {
     ///
     /// # Errors
     /// Invalid request if there is an entry at the DN, and its id is not readable.
-    pub(crate) fn find_again(&self, known: KnownEntry<'_>) -> Result<Sighting, Failure> {
-        let KnownEntry { id, dn, .. } = known;
+    pub(crate) fn find_again(&self, known_entry: KnownEntry<'_>) -> Result<Sighting, Failure> {
+        let KnownEntry { id, dn, .. } = known_entry;
         let here = absent_is_empty(self.search(Search::entry(dn)))?;
         let here = here.first().map(|entry| self.found(entry)).transpose()?;
         if let Some(here) = here.as_ref().filter(|here| here.has(id) || !id.is_given()) {
@@ -126,10 +126,10 @@ impl DirectoryClient<'_> {
     ///
     /// # Errors
     /// Invalid request with the missing part of the proof.
-    pub(crate) fn prove_absent(&self, known: KnownEntry<'_>) -> Result<DnHolder, Failure> {
-        let KnownEntry { id, dn, .. } = known;
+    pub(crate) fn prove_absent(&self, known_entry: KnownEntry<'_>) -> Result<DnHolder, Failure> {
+        let KnownEntry { id, dn, .. } = known_entry;
         self.check_base()?;
-        let holder = match self.find_again(known)? {
+        let holder = match self.find_again(known_entry)? {
             Sighting::Found(found) => return Err(found_after_all(dn, &found.dn)),
             Sighting::NotFound(holder) => holder,
         };
@@ -137,7 +137,7 @@ impl DirectoryClient<'_> {
             return Err(unidentified(dn));
         }
         self.check_contexts(id, dn)?;
-        match self.sees_other_account(known)? {
+        match self.sees_other_account(known_entry)? {
             true => Ok(holder),
             false => Err(sees_no_account(dn)),
         }
@@ -148,7 +148,7 @@ impl DirectoryClient<'_> {
         let server = self.server()?;
         let mut contexts = server.contexts_of(dn).peekable();
         if contexts.peek().is_none() {
-            return Err(untold_context(dn));
+            return Err(unreported_context(dn));
         }
         for context in contexts {
             if absent_is_empty(self.search(Search::entry(context)))?.is_empty() {
@@ -163,13 +163,13 @@ impl DirectoryClient<'_> {
 
     /// Returns true if a search by ids finds a similar account below `userdn`, except the engine's
     /// own: a login without the right to see accounts often sees itself.
-    fn sees_other_account(&self, known: KnownEntry<'_>) -> Result<bool, Failure> {
-        let search = Search::below(&self.base()?, similar(known)).limit(MAX_OTHER_ACCOUNTS);
+    fn sees_other_account(&self, known_entry: KnownEntry<'_>) -> Result<bool, Failure> {
+        let search = Search::below(&self.base()?, similar(known_entry)).limit(MAX_OTHER_ACCOUNTS);
         let entries = absent_is_empty(self.search(search))?;
         let own = self.own()?;
         for entry in &entries {
             let found = self.found(entry)?;
-            if found.is_other(known.id) && !own.iter().any(|own| own.is_same(&found)) {
+            if found.is_other(known_entry.id) && !own.iter().any(|own| own.is_same(&found)) {
                 return Ok(true);
             }
         }
@@ -188,12 +188,12 @@ impl DirectoryClient<'_> {
 }
 
 /// Returns the filter for accounts with an id of the same kind and with the same object classes.
-fn similar(known: KnownEntry<'_>) -> Filter {
+fn similar(known_entry: KnownEntry<'_>) -> Filter {
     let present = |name: &str| Condition { attribute: name.to_owned(), value: None };
-    let id = known.id.condition().map(|(attribute, _)| vec![present(attribute)]);
-    let names = known.classes.is_empty().then(|| ACCOUNT_NAMES.map(present).to_vec());
+    let id = known_entry.id.condition().map(|(attribute, _)| vec![present(attribute)]);
+    let names = known_entry.classes.is_empty().then(|| ACCOUNT_NAMES.map(present).to_vec());
     let filter = Filter { all_of: id.into_iter().chain(names).collect() };
-    known.classes.iter().fold(filter, |filter, class| filter.and("objectClass", class))
+    known_entry.classes.iter().fold(filter, |filter, class| filter.and("objectClass", class))
 }
 
 /// Warning about a login without the right to read ids.
@@ -225,7 +225,7 @@ fn found_after_all(dn: &str, now: &str) -> Failure {
     ))
 }
 
-fn untold_context(dn: &str) -> Failure {
+fn unreported_context(dn: &str) -> Failure {
     Failure::invalid(format!(
         "the account that was {} is not found, and may have moved: the server does not tell a \
          naming context with this DN; let binddn read namingContexts of the root DSE",

@@ -32,13 +32,13 @@ pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let terms = LoanTerms::of(&set, call.seconds("ttl"), &call.mount);
 
     let id = hexadecimal::text(&host.random().bytes(LOAN_ID));
-    let held = LeaseData {
+    let lease_data = LeaseData {
         set: call.text("name").to_owned(),
         name: member.name.clone(),
         account: member.account.clone(),
         loan: id.clone(),
     };
-    let reserved = Reservation::new(&id, LANE, &held)?.reserve(host)?;
+    let reserved = Reservation::new(&id, LANE, &lease_data)?.reserve(host)?;
     account.loan = Some(Loan {
         id,
         handle: reserved.handle().to_owned(),
@@ -84,22 +84,22 @@ struct LoanTerms {
 
 impl LoanTerms {
     /// Computes the duration: the set's, or the requested duration if shorter (decision D1).
-    fn of(set: &Set, asked: u64, mount: &Mount) -> Self {
+    fn of(set: &Set, request_ttl: u64, mount: &Mount) -> Self {
         let most = if set.ttl == 0 { set.max_ttl } else { set.ttl };
-        let ttl = match (asked, most) {
+        let ttl = match (request_ttl, most) {
             (0, most) => most,
-            (asked, 0) => asked,
-            (asked, most) => asked.min(most),
+            (request_ttl, 0) => request_ttl,
+            (request_ttl, most) => request_ttl.min(most),
         };
         let is_endless = ttl == 0;
         let wanted = if is_endless { mount.max_ttl } else { ttl };
         let longest = mount.max_ttl.min(mount.longest_lease.max(1));
         let ttl = wanted.min(longest);
-        let (shown, asked) = (show(ttl), show(wanted));
+        let (shown, wanted_ttl) = (show(ttl), show(wanted));
         let warning = (ttl < wanted).then(|| {
             format!(
-                "the lease ends after {shown} instead of {asked}: the mount or the token allows no \
-                 more"
+                "the lease ends after {shown} instead of {wanted_ttl}: the mount or the token \
+                 allows no more"
             )
         });
         Self { ttl, max_ttl: set.max_ttl, is_endless, warning }

@@ -40,17 +40,17 @@ pub(crate) fn renew(
     lease: &Lease,
     increment: u64,
 ) -> Result<Renewal, Failure> {
-    let held: LeaseData = lease.internal()?;
+    let lease_data: LeaseData = lease.internal()?;
     let home = || {
-        let name = quoted(&held.name);
+        let name = quoted(&lease_data.name);
         Failure::invalid(format!("{name} is checked in already; check the account out again"))
     };
     let gone = || {
-        let set = quoted(&held.set);
+        let set = quoted(&lease_data.set);
         Failure::invalid(format!("set {set} is gone, so loans of the set are not renewed"))
     };
-    held.lent(host)?.ok_or_else(home)?;
-    let set = Set::find(host, &held.set)?.ok_or_else(gone)?;
+    lease_data.lent(host)?.ok_or_else(home)?;
+    let set = Set::find(host, &lease_data.set)?.ok_or_else(gone)?;
     let usual = [set.ttl, set.max_ttl, mount.max_ttl].into_iter().find(|ttl| *ttl > 0);
     let ttl = if increment > 0 { increment } else { usual.unwrap_or_default() };
     Ok(Renewal { ttl, max_ttl: set.max_ttl })
@@ -65,16 +65,16 @@ pub(crate) fn revoke(
     lease: &Lease,
     reason: RevocationReason,
 ) -> Result<(), Failure> {
-    let held: LeaseData = lease.internal()?;
-    let Some(account) = held.lent(host)? else { return Ok(()) };
+    let lease_data: LeaseData = lease.internal()?;
+    let Some(account) = lease_data.lent(host)? else { return Ok(()) };
     let is_endless = account.loan.as_ref().is_some_and(|loan| loan.is_endless);
     if is_endless && reason == RevocationReason::Expired {
         return Ok(());
     }
     let config = Config::require(host, mount).map_err(|why| {
-        note_failed_return(host, &held.account, &held.loan, &why);
+        note_failed_return(host, &lease_data.account, &lease_data.loan, &why);
         // The host retries until there is a configuration again.
         Failure { kind: FailureKind::Unreachable, ..why }
     })?;
-    check_in::give_back(host, &config, &held.account, account)
+    check_in::give_back(host, &config, &lease_data.account, account)
 }

@@ -103,7 +103,7 @@ fn check_out_lends_first_account_without_directory_request() {
 
 #[test]
 fn loan_ttl_is_minimum_of_set_and_request() {
-    for (set, asked, ttl) in [
+    for (set, body, ttl) in [
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": "5h"}), 1_800),
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": 60}), 60),
         (json!({"ttl": 1800, "max_ttl": 3600}), json!({"ttl": 0}), 1_800),
@@ -113,8 +113,8 @@ fn loan_ttl_is_minimum_of_set_and_request() {
     ] {
         let bed = with_set();
         bed.write("library/team", &set).unwrap();
-        let lent = bed.write("library/team/check-out", &asked).unwrap();
-        assert_eq!(lent.ttl, ttl, "{set} {asked}");
+        let lent = bed.write("library/team/check-out", &body).unwrap();
+        assert_eq!(lent.ttl, ttl, "{set} {body}");
         assert!(lent.warnings.is_empty(), "{:?}", lent.warnings);
     }
     let mut bed = with_set();

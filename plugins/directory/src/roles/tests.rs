@@ -111,8 +111,8 @@ fn unreadable_id_causes_warning_and_account_stays_one() {
         let bed = configured(flavour);
         bed.host.directory().set(&dn("svc1"), attribute, "");
         let role = json!({ "service_account_name": dn("svc1") });
-        let told = bed.write("roles/build", &role).unwrap();
-        assert!(told.warnings[0].contains("neither entryUUID nor objectGUID"), "{flavour:?}");
+        let answer = bed.write("roles/build", &role).unwrap();
+        assert!(answer.warnings[0].contains("neither entryUUID nor objectGUID"), "{flavour:?}");
         let first = bed.read("creds/build").unwrap().data;
         // The id becomes readable: the account keeps its record and its password.
         let id = ["6f9619ff-8b86-d011-b42d-00cf4fc97777", "guid-seen-later-"];

@@ -142,7 +142,7 @@ fn kept_password_reaches_no_server_with_other_proof() {
 fn change_under_way_tries_kept_password() {
     let bed = configured(Flavour::OpenLdap);
     bed.write("rotate-root", &json!({})).unwrap();
-    let made = bindpass(&bed);
+    let password = bindpass(&bed);
     // The second rotation dies before the directory is asked, and the directory goes down.
     bed.host.die_after("checkpoint");
     bed.write("rotate-root", &json!({})).err().unwrap();
@@ -151,7 +151,7 @@ fn change_under_way_tries_kept_password() {
     assert!(bed.run_guards().is_err());
     bed.host.directory().bring_up("ldaps://dc1.corp.example");
     bed.run_guards().unwrap();
-    assert_eq!(bindpass(&bed), made);
+    assert_eq!(bindpass(&bed), password);
     assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
 }
 
@@ -160,16 +160,18 @@ fn first_password_does_not_replace_engine_password() {
     for flavour in BOTH {
         let bed = configured(flavour);
         bed.write("rotate-root", &json!({})).unwrap();
-        let made = bindpass(&bed);
+        let password = bindpass(&bed);
         let first = json!({"bindpass": "secret-of-engine", "ttl": 700});
         let refused = bed.write("config", &first).err().unwrap();
         assert_eq!(refused.kind, FailureKind::InvalidRequest);
         assert!(refused.message.contains("leave bindpass out"), "{refused}");
         assert!(refused.message.contains("force=true"), "{refused}");
-        assert!(!refused.message.contains("secret-of-engine") && !refused.message.contains(&made));
-        assert_eq!(bindpass(&bed), made, "{flavour:?}");
+        assert!(
+            !refused.message.contains("secret-of-engine") && !refused.message.contains(&password)
+        );
+        assert_eq!(bindpass(&bed), password, "{flavour:?}");
         bed.write("config", &json!({"ttl": 700})).unwrap();
-        assert_eq!(bindpass(&bed), made);
+        assert_eq!(bindpass(&bed), password);
         bed.host.directory().set_password(ENGINE, "of-the-operator");
         let written = bed.write("config", &json!({"bindpass": "of-the-operator"})).unwrap();
         assert!(written.warnings.is_empty(), "{:?}", written.warnings);
@@ -201,7 +203,7 @@ fn unproven_password_keeps_former_until_either_logs_in() {
     for is_new_in_force in [false, true] {
         let bed = configured(Flavour::OpenLdap);
         bed.write("rotate-root", &json!({})).unwrap();
-        let made = bindpass(&bed);
+        let password = bindpass(&bed);
         if is_new_in_force {
             bed.host.directory().set_password(ENGINE, "of-the-operator");
         }
@@ -211,7 +213,7 @@ fn unproven_password_keeps_former_until_either_logs_in() {
         assert!(bed.run_guards().is_err(), "nothing can be proven");
         bed.host.directory().bring_up("ldaps://dc1.corp.example");
         bed.run_guards().unwrap();
-        let expected = if is_new_in_force { "of-the-operator" } else { made.as_str() };
+        let expected = if is_new_in_force { "of-the-operator" } else { password.as_str() };
         assert_eq!(bindpass(&bed), expected);
         assert!(holds(&bed) && bed.host.stored("intent/root").is_none());
     }

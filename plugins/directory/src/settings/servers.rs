@@ -57,7 +57,7 @@ pub(crate) fn never_asked(list: &str) -> Option<&str> {
 
 fn scheme_of(url: &str) -> Option<&'static str> {
     let (scheme, _) = url.split_once("://")?;
-    ["ldap", "ldaps"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
+    ["ldap", "ldaps"].into_iter().find(|name| name.eq_ignore_ascii_case(scheme))
 }
 
 /// Returns the host of a URL that consists only of scheme, host and port.

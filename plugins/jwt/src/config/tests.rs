@@ -186,8 +186,8 @@ fn server_without_usable_keys_is_refused() {
         let write = stage.bed.write("config", &json!({"jwks_url": format!("{ISSUER}/keys")}));
         let why = write.err().unwrap();
         assert!(why.message.contains(says), "{says}: {}", why.message);
-        let asked = stage.bed.host.requests();
-        assert!(asked.iter().all(|request| request.url.starts_with(ISSUER)), "{says}");
+        let requests = stage.bed.host.requests();
+        assert!(requests.iter().all(|request| request.url.starts_with(ISSUER)), "{says}");
     }
 }
 
@@ -211,9 +211,9 @@ fn source_roots_are_used_for_requests_and_kept() {
     stage.configure(&json!({"default_role": "dev"}));
     stage.role(&json!({}));
     assert!(stage.login(&json!({})).is_ok());
-    let asked = stage.bed.host.requests();
+    let requests = stage.bed.host.requests();
     let roots =
-        asked.iter().map(|request| request.tls.clone().and_then(|tls| tls.root_certificates));
+        requests.iter().map(|request| request.tls.clone().and_then(|tls| tls.root_certificates));
     assert_eq!(roots.collect::<Vec<_>>(), vec![Some(CERTIFICATE.to_owned()); 3]);
     stage.configure(&json!({"jwks_ca_pem": ""}));
     assert_eq!(shown(&stage)["jwks_ca_pem"], "");

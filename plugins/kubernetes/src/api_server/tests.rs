@@ -29,21 +29,22 @@ fn bearer(sent: &Request) -> Option<&str> {
     header.and_then(|(_, value)| value.strip_prefix("Bearer "))
 }
 
-fn asked(stage: &TestMount) -> Request {
+fn login_request(stage: &TestMount) -> Request {
     stage.login(&projected()).unwrap();
     stage.request()
 }
 
 #[test]
 fn the_configured_reviewer_asks_first() {
-    let sent = asked(&in_pod(&json!({"kubernetes_host": OWN, "token_reviewer_jwt": REVIEWER})));
+    let sent =
+        login_request(&in_pod(&json!({"kubernetes_host": OWN, "token_reviewer_jwt": REVIEWER})));
     assert_eq!((bearer(&sent), sent.identity.as_deref()), (Some(REVIEWER), Some("pod")));
 }
 
 #[test]
 fn pod_asks_own_cluster_by_every_name() {
     for host in [OWN, "https://10.96.0.1", "https://kubernetes.default.svc"] {
-        let sent = asked(&in_pod(&json!({"kubernetes_host": host})));
+        let sent = login_request(&in_pod(&json!({"kubernetes_host": host})));
         assert_eq!((bearer(&sent), sent.identity.as_deref()), (None, Some("pod")), "{host}");
         assert!(sent.url.starts_with(OWN), "{}", sent.url);
     }
@@ -51,7 +52,7 @@ fn pod_asks_own_cluster_by_every_name() {
 
 #[test]
 fn the_pods_token_goes_to_no_other_server() {
-    let sent = asked(&in_pod(&json!({"kubernetes_host": SERVER})));
+    let sent = login_request(&in_pod(&json!({"kubernetes_host": SERVER})));
     assert_eq!((bearer(&sent), sent.identity.as_deref()), (Some(projected().as_str()), None));
 }
 
@@ -59,7 +60,7 @@ fn the_pods_token_goes_to_no_other_server() {
 fn disabled_pod_token_is_not_used() {
     let config = json!({"kubernetes_host": OWN, "disable_local_ca_jwt": true});
     let stage = in_pod(&config);
-    let sent = asked(&stage);
+    let sent = login_request(&stage);
     assert_eq!((bearer(&sent), sent.identity.as_deref()), (Some(projected().as_str()), None));
     assert!(stage.bed.host.steps().iter().all(|step| !step.contains("find-pod")));
 }
@@ -68,7 +69,7 @@ fn disabled_pod_token_is_not_used() {
 fn login_without_pod_grant_asks_by_own_token() {
     let stage = in_pod(&json!({"kubernetes_host": OWN}));
     stage.bed.host.refuse("find-pod", Failure::denied("without a grant"));
-    let sent = asked(&stage);
+    let sent = login_request(&stage);
     assert_eq!((bearer(&sent), sent.identity.as_deref()), (Some(projected().as_str()), None));
 }
 
@@ -95,10 +96,10 @@ fn refusal_names_identity_lacking_right() {
 #[test]
 fn the_configured_authority_is_the_only_root() {
     let stage = in_pod(&json!({"kubernetes_host": SERVER}));
-    assert!(asked(&stage).tls.is_none(), "the public roots");
+    assert!(login_request(&stage).tls.is_none(), "the public roots");
     let authority = include_str!("../../fixtures/authority.pem").to_owned();
     stage.bed.write("config", &json!({"kubernetes_ca_cert": authority})).unwrap();
-    let tls = asked(&stage).tls.unwrap();
+    let tls = login_request(&stage).tls.unwrap();
     assert_eq!(tls.root_certificates, Some(authority));
     assert!(tls.server_name.is_none());
 }

@@ -20,11 +20,11 @@ fn confirmed_account_logs_in_with_role_settings() {
     assert_eq!((login.alias.as_str(), login.display_name.as_str()), (UID, "apps-app"));
     assert_eq!(login.token.token_policies, ["dev"]);
     assert_eq!((login.token.token_ttl, login.renewable), (600, true));
-    let told = json!({
+    let metadata = json!({
         "role": "web", "service_account_name": "app", "service_account_namespace": "apps",
         "service_account_secret_name": "", "service_account_uid": UID,
     });
-    assert_eq!(json!(login.metadata), told);
+    assert_eq!(json!(login.metadata), metadata);
     assert!(!login.alias_metadata.contains_key("role"), "an account has many roles");
 }
 

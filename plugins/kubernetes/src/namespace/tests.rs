@@ -25,14 +25,14 @@ fn namespace(labels: Value) -> Response {
     answer(200, &body)
 }
 
-fn asked(stage: &TestMount, answer: Response) {
+fn script_namespace(stage: &TestMount, answer: Response) {
     stage.bed.host.answer(&format!("GET {SERVER}/api/v1/namespaces/apps"), answer);
 }
 
 #[test]
 fn account_of_namespace_with_labels_logs_in() {
     let stage = stage();
-    asked(&stage, namespace(json!({"team": "blue", "x": "y"})));
+    script_namespace(&stage, namespace(json!({"team": "blue", "x": "y"})));
     let login = stage.login(&projected()).unwrap();
     assert_eq!(login.metadata["service_account_namespace"], "apps");
     let sent = stage.bed.host.requests();
@@ -47,7 +47,7 @@ fn labels_that_do_not_match_let_nobody_in() {
         [json!({"team": "red"}), json!({}), Value::Null, json!({"team": "blue", "old": ""})]
     {
         let stage = stage();
-        asked(&stage, namespace(labels));
+        script_namespace(&stage, namespace(labels));
         assert!(stage.denied(&projected()).contains("namespace not authorized"));
     }
 }
@@ -58,19 +58,19 @@ fn other_object_or_missing_namespace_admits_nobody() {
     for (kind, name) in [("Namespace", "other"), ("Node", "apps")] {
         let stage = stage();
         let body = json!({"kind": kind, "metadata": {"name": name, "labels": blue}});
-        asked(&stage, answer(200, &body));
+        script_namespace(&stage, answer(200, &body));
         let refused = stage.login(&projected()).err().unwrap();
         assert_eq!(refused.kind, FailureKind::Unreachable, "{kind} {name}");
     }
     let stage = stage();
-    asked(&stage, refusal(404, "namespaces \"apps\" not found"));
+    script_namespace(&stage, refusal(404, "namespaces \"apps\" not found"));
     assert!(stage.denied(&projected()).contains("namespace not authorized"));
 }
 
 #[test]
 fn reviewer_without_namespace_read_right_is_named() {
     let stage = stage();
-    asked(&stage, refusal(403, "namespaces is forbidden"));
+    script_namespace(&stage, refusal(403, "namespaces is forbidden"));
     let said = stage.denied(&projected());
     assert!(said.contains("token_reviewer_jwt read namespaces: bind"), "{said}");
     assert!(!said.contains("is forbidden"), "{said}");
@@ -95,7 +95,7 @@ fn a_listed_namespace_needs_no_labels() {
 #[test]
 fn renewal_needs_selector_of_login_or_list() {
     let stage = stage();
-    asked(&stage, namespace(json!({"team": "blue"})));
+    script_namespace(&stage, namespace(json!({"team": "blue"})));
     let login = stage.login(&projected()).unwrap();
     assert!(stage.bed.renew_login(&login, 0).is_ok());
     let renewed = |fields: Value| {

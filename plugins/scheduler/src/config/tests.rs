@@ -32,14 +32,14 @@ fn token_goes_to_no_other_server() {
 #[test]
 fn settings_that_have_no_use_are_refused() {
     let bed = bed();
-    let whole = replica_config();
+    let config = replica_config();
     let without = |field: &str| {
-        let mut body = whole.clone();
+        let mut body = config.clone();
         body.as_object_mut().unwrap().remove(field);
         body
     };
     let with = |field: &str, value: Value| {
-        let mut body = whole.clone();
+        let mut body = config.clone();
         body[field] = value;
         body
     };

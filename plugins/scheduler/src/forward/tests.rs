@@ -18,7 +18,7 @@ fn write_is_forwarded_and_readable_here_at_once() {
     assert!(reply.headers.contains(&("x-nomad-index".to_owned(), "70".to_owned())));
     let sent = bed.host.requests().remove(0);
     let header = |name: &str| {
-        let found = sent.headers.iter().find(|(known, _)| known == name);
+        let found = sent.headers.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     };
     assert_eq!(header("x-bulkhead-hop"), Some("1"));
@@ -50,12 +50,12 @@ fn renames_removals_and_policies_are_stored_at_once() {
     bed.host.answer(ROLE, answer(200, 70, &role(1, "a")));
     call(&bed, "POST", "v1/acl/role", &json!({"Name": "a"}));
     let path = format!("v1/acl/role/{}", role_id(1));
-    let asked = |method: &str| format!("{method} {AUTHORITY}/{path}?region=global");
-    bed.host.answer(&asked("PUT"), answer(200, 71, &role(1, "b")));
+    let route = |method: &str| format!("{method} {AUTHORITY}/{path}?region=global");
+    bed.host.answer(&route("PUT"), answer(200, 71, &role(1, "b")));
     call(&bed, "PUT", &path, &json!({"ID": role_id(1), "Name": "b"}));
     assert_eq!(get(&bed, "v1/acl/role/name/a").0, 404);
     assert_eq!(get(&bed, "v1/acl/role/name/b").0, 200);
-    bed.host.answer(&asked("DELETE"), answer(200, 72, &Value::Null));
+    bed.host.answer(&route("DELETE"), answer(200, 72, &Value::Null));
     call(&bed, "DELETE", &path, &Value::Null);
     assert_eq!((get(&bed, &path).0, role_names(&bed).len()), (404, 0));
     let policy = format!("POST {AUTHORITY}/v1/acl/policy/q?region=global");
@@ -111,8 +111,8 @@ fn other_address_is_used_only_without_first_answer() {
     let change = json!({"addresses": [AUTHORITY, second], "replication_token": TOKEN});
     bed.write("config", &change).unwrap();
     bed.host.answer(&format!("GET {second}/v1/status/leader"), answer(200, 1, &json!("x")));
-    let asked = format!("POST {second}/v1/acl/role?region=global");
-    bed.host.answer(&asked, answer(200, 70, &role(1, "a")));
+    let route = format!("POST {second}/v1/acl/role?region=global");
+    bed.host.answer(&route, answer(200, 70, &role(1, "a")));
     assert_eq!(call(&bed, "POST", "v1/acl/role", &json!({"Name": "a"})).status, 200);
     let posts = bed.host.requests().iter().filter(|sent| sent.method == "POST").count();
     assert_eq!(posts, 1);
@@ -121,8 +121,8 @@ fn other_address_is_used_only_without_first_answer() {
 #[test]
 fn a_read_names_its_region() {
     let bed = replica(&["a"]);
-    let asked = format!("GET {AUTHORITY}/v1/acl/roles?region=global&prefix=aa&wait=5s");
-    bed.host.answer(&asked, answer(200, 70, &json!([role(1, "x")])));
+    let route = format!("GET {AUTHORITY}/v1/acl/roles?region=global&prefix=aa&wait=5s");
+    bed.host.answer(&route, answer(200, 70, &json!([role(1, "x")])));
     assert!(get(&bed, "v1/acl/roles?region=global&prefix=aa").1.contains("\"x\""));
     assert!(get(&bed, "v1/acl/roles?region=west").1.contains("\"a\""));
     assert_eq!(get(&bed, "v1/acl/roles?region=nope"), (500, "No path to region".to_owned()));
@@ -175,9 +175,9 @@ fn lists_are_read_after_the_token() {
     assert_eq!(reply(LOCAL, &bad_list).status, 400);
     let names: Vec<String> = (0..20_000).map(|number| format!("name-{number}")).collect();
     let twice: Vec<&String> = names.iter().chain(&names).collect();
-    let made = reply(LOCAL, &json!({"Name": "n", "Type": "client", "Policies": twice}));
-    let shown: Value = serde_json::from_slice(&made.body).unwrap();
+    let answer = reply(LOCAL, &json!({"Name": "n", "Type": "client", "Policies": twice}));
+    let shown: Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(shown["Policies"].as_array().unwrap().len(), names.len());
-    let caller = made.caller.expect("a caller with a token has a name");
+    let caller = answer.caller.expect("a caller with a token has a name");
     assert_eq!(caller.display_name, "Bootstrap Token");
 }

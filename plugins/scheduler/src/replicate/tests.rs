@@ -131,9 +131,9 @@ fn policy_is_fetched_only_on_difference() {
     prove(&bed, "management");
     let rules = "namespace \"default\" { policy = \"write\" }";
     let stub = |hash: Option<&str>| json!([{"Name": "q", "Description": "d", "Hash": hash}]);
-    let whole = json!({"Name": "q", "Description": "d", "Rules": rules});
-    let asked = format!("GET {AUTHORITY}/v1/acl/policy/q?region=global");
-    bed.host.answer(&asked, answer(200, 7, &whole));
+    let policy = json!({"Name": "q", "Description": "d", "Rules": rules});
+    let route = format!("GET {AUTHORITY}/v1/acl/policy/q?region=global");
+    bed.host.answer(&route, answer(200, 7, &policy));
     lists(&bed, "policies", 0, 5, &stub(None));
     round(&bed, "policies");
     let (_, shown) = get(&bed, "v1/acl/policy/q");
@@ -169,9 +169,9 @@ fn global_tokens_hold_here_and_local_ones_stay() {
     let secret = "77777777-2222-4333-8444-555555555555";
     // The bootstrap token of this region is global and stays in the list.
     let own: Value = serde_json::from_str(&get(&bed, "v1/acl/token/self").1).unwrap();
-    let asked = |accessor: &str| format!("GET {AUTHORITY}/v1/acl/token/{accessor}?region=global");
-    bed.host.answer(&asked(&role_id(9)), answer(200, 7, &remote_token(secret)));
-    bed.host.answer(&asked(own["AccessorID"].as_str().unwrap()), answer(200, 7, &own));
+    let route = |accessor: &str| format!("GET {AUTHORITY}/v1/acl/token/{accessor}?region=global");
+    bed.host.answer(&route(&role_id(9)), answer(200, 7, &remote_token(secret)));
+    bed.host.answer(&route(own["AccessorID"].as_str().unwrap()), answer(200, 7, &own));
     lists(&bed, "tokens", 0, 5, &json!([remote_token(""), own]));
     round(&bed, "tokens");
     let mut request = bed.raw_request("GET", "v1/acl/token/self", "");
@@ -212,7 +212,7 @@ fn replica_age_is_reported_and_bounded() {
     bed.host.advance(7);
     let reply = call(&bed, "GET", "v1/acl/roles", &Value::Null);
     for name in ["X-Nomad-ReplicationAge", "X-Scheduler-ReplicationAge"] {
-        let age = reply.headers.iter().find(|(known, _)| known == name);
+        let age = reply.headers.iter().find(|(key, _)| key == name);
         assert_eq!(age.map(|(_, value)| value.as_str()), Some("7000"));
     }
     bed.write("config", &json!({"max_stale": "5s"})).unwrap();
@@ -274,8 +274,8 @@ fn policies_arrive_from_two_addresses_too() {
     bed.host.requests();
     round(&bed, "policies");
     let probes = |url: &str| url.ends_with("/status/leader");
-    let asked = bed.host.requests();
-    assert_eq!(asked.iter().filter(|request| probes(&request.url)).count(), 2);
+    let requests = bed.host.requests();
+    assert_eq!(requests.iter().filter(|request| probes(&request.url)).count(), 2);
     assert!(policy_count(&bed) > 10, "{}", policy_count(&bed));
 }
 

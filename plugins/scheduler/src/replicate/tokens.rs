@@ -72,10 +72,10 @@ pub(super) fn converge(
     let listing = round.list(read)?;
     let storage = round.host.storage();
     let ahead = round.forwarded(&listing.index)?;
-    let told = CompareTold::read(storage, &listing)?;
+    let comparison = ListComparison::read(storage, &listing)?;
     let mut differences = TableDifferences::new(&ahead);
     // Copies without a token, because this region removes expired tokens itself.
-    let (mut local, mut stale) = (BTreeSet::new(), told.unlisted);
+    let (mut local, mut stale) = (BTreeSet::new(), comparison.unlisted);
     storage.scan::<Token>("token/", |accessor, entry| {
         stale.remove(accessor);
         if entry.value.global {
@@ -90,7 +90,7 @@ pub(super) fn converge(
     let now = round.host.clock().now();
     let is_wanted = |(accessor, listed): &(&String, &ListedToken)| {
         let is_same =
-            local.contains(accessor.as_str()) && told.unchanged.contains(accessor.as_str());
+            local.contains(accessor.as_str()) && comparison.unchanged.contains(accessor.as_str());
         !is_same && !ahead.contains(accessor.as_str()) && !listed.is_expired(now)
     };
     let wanted = listing.records.iter().filter(is_wanted);
@@ -106,14 +106,14 @@ pub(super) fn converge(
 }
 
 /// Comparison of the copies of listed tokens with the present list.
-struct CompareTold {
+struct ListComparison {
     /// Accessors of tokens that are listed as before.
     unchanged: BTreeSet<String>,
     /// Accessors of copies that the list lacks.
     unlisted: BTreeSet<String>,
 }
 
-impl CompareTold {
+impl ListComparison {
     fn read(storage: &dyn Storage, listing: &RegionListing<ListedToken>) -> Result<Self, Failure> {
         let (mut unchanged, mut unlisted) = (BTreeSet::new(), BTreeSet::new());
         storage.scan::<ReplicaToken>(ReplicaToken::FOLDER, |accessor, entry| {
@@ -173,8 +173,8 @@ fn read(body: &[u8]) -> Result<Vec<(String, ListedToken)>, Failure> {
             return Err(unfit("the authoritative region lists a bad accessor".to_owned()));
         }
         let expires = stub.expiration_time.as_deref().and_then(store_time);
-        let told = ReplicaToken { hash: stub.hash, created: stub.create_time };
-        Ok((stub.accessor_id, ListedToken { told, expires }))
+        let token = ReplicaToken { hash: stub.hash, created: stub.create_time };
+        Ok((stub.accessor_id, ListedToken { told: token, expires }))
     };
     global.map(check).collect()
 }

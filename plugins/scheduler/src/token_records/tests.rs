@@ -9,9 +9,9 @@ use std::time::Duration;
 fn with_token() -> (bulkhead_sdk::testbed::TestBed<crate::Scheduler>, Value) {
     let bed = bed();
     call(&bed, "POST", "v1/acl/bootstrap", &json!({"BootstrapSecret": LOCAL}));
-    let given = json!({"Name": "n", "Type": "client", "Policies": ["p"], "ExpirationTTL": "10m"});
-    let made = call(&bed, "POST", "v1/acl/token", &given);
-    (bed, json_of(&made))
+    let body = json!({"Name": "n", "Type": "client", "Policies": ["p"], "ExpirationTTL": "10m"});
+    let reply = call(&bed, "POST", "v1/acl/token", &body);
+    (bed, json_of(&reply))
 }
 
 fn json_of(reply: &RawReply) -> Value {
@@ -73,12 +73,12 @@ fn a_collection_removes_thousands_of_tokens() {
     let (bed, _) = with_token();
     for number in 0..1_500 {
         let accessor = format!("bbbbbbbb-2222-4333-8444-{number:012}");
-        let given = json!({
+        let body = json!({
             "AccessorID": accessor, "SecretID": accessor.replace('b', "c"), "Type": "client",
             "Policies": ["p"], "ExpirationTTL": "10m",
         });
         let path = format!("v1/acl/token/{accessor}");
-        assert_eq!(call(&bed, "POST", &path, &given).status, 200);
+        assert_eq!(call(&bed, "POST", &path, &body).status, 200);
     }
     bed.host.advance(601);
     assert_eq!(call(&bed, "PUT", "v1/system/gc", &Value::Null).status, 200);

@@ -23,11 +23,12 @@ impl KnownParameters {
     /// For the first parameter that is unsupported or unknown.
     pub fn check(&self, parameters: &ConnectionParameters) -> Result<(), Refusal> {
         for (place, (keyword, _)) in parameters.named.iter().enumerate() {
-            if let Some(known) = self.unsupported.iter().find(|known| *known == keyword) {
+            if let Some(parameter) = self.unsupported.iter().find(|parameter| *parameter == keyword)
+            {
                 let refusal = Fault::ParameterUnsupported.about(CONNECTION_URL);
-                return Err(refusal.with("parameter", *known));
+                return Err(refusal.with("parameter", *parameter));
             }
-            if !self.honoured.iter().chain(self.indifferent).any(|known| known == keyword) {
+            if !self.honoured.iter().chain(self.indifferent).any(|parameter| parameter == keyword) {
                 return Err(parameters.unknown(place));
             }
         }

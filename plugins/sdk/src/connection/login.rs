@@ -92,6 +92,7 @@ pub fn pool(settings: &ConnectionSettings) -> Result<PoolLimits, Refusal> {
 
 /// Returns true if the settings ask for more sessions than a connection gets, or for no limit.
 pub(super) fn asks_for_too_many(settings: &ConnectionSettings) -> bool {
-    let asked = whole_number(settings, MAX_OPEN_CONNECTIONS).ok().flatten().unwrap_or_default();
-    asked < 0 || asked > i64::from(MOST_CONNECTIONS)
+    let connections =
+        whole_number(settings, MAX_OPEN_CONNECTIONS).ok().flatten().unwrap_or_default();
+    connections < 0 || connections > i64::from(MOST_CONNECTIONS)
 }

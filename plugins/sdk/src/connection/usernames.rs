@@ -50,8 +50,8 @@ impl UsernameRules {
     ) -> Result<String, Refusal> {
         let template = self.parse(template)?;
         let names = TemplateNames { display_name, role_name };
-        let surroundings = RenderContext { random: &|length| host.random(length), now: host.now() };
-        let name = sanitised(&template.render(&names, &surroundings).map_err(fault)?);
+        let context = RenderContext { random: &|length| host.random(length), now: host.now() };
+        let name = sanitised(&template.render(&names, &context).map_err(fault)?);
         if name.is_empty() {
             return Err(Fault::UsernameEmpty.about(SETTING));
         }

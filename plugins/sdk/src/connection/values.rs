@@ -85,7 +85,7 @@ pub fn pem(settings: &ConnectionSettings, setting: &str) -> Result<Option<String
 /// Returns the settings without the settings that are `null`.
 #[must_use]
 pub fn without_nulls(settings: &ConnectionSettings) -> ConnectionSettings {
-    let mut kept = settings.clone();
-    kept.retain(|_, value| !value.is_null());
-    kept
+    let mut values = settings.clone();
+    values.retain(|_, value| !value.is_null());
+    values
 }

@@ -37,8 +37,11 @@ impl Crypto for Imports {
     }
 
     fn generate_key(&self, kind: &str, bits: u32, form: &str) -> Result<GeneratedKey, Failure> {
-        let made = import::crypto::generate_key(kind, bits, form).map_err(failure)?;
-        Ok(GeneratedKey { private_key: made.private_key, public_key: public_key(made.public_key) })
+        let key_pair = import::crypto::generate_key(kind, bits, form).map_err(failure)?;
+        Ok(GeneratedKey {
+            private_key: key_pair.private_key,
+            public_key: public_key(key_pair.public_key),
+        })
     }
 
     fn read_certificate(&self, pem: &str) -> Result<Certificate, Failure> {
@@ -46,18 +49,18 @@ impl Crypto for Imports {
     }
 
     fn verify_chain(&self, chain: &CertificateChain<'_>) -> Result<(), Failure> {
-        let asked = import::crypto::Chain {
+        let host_chain = import::crypto::Chain {
             certificates: chain.certificates.to_owned(),
             roots: chain.roots.to_owned(),
             usage: chain.usage.to_owned(),
             name: chain.name.to_owned(),
             ext: Vec::new(),
         };
-        import::crypto::verify_chain(&asked).map_err(failure)
+        import::crypto::verify_chain(&host_chain).map_err(failure)
     }
 
     fn issue_certificate(&self, request: &CertificateRequest) -> Result<String, Failure> {
-        let asked = import::crypto::CertificateRequest {
+        let host_request = import::crypto::CertificateRequest {
             authority: request.authority.clone(),
             authority_key: request.authority_key.clone(),
             public_key: request.public_key.clone(),
@@ -69,7 +72,7 @@ impl Crypto for Imports {
             signature_bits: request.signature_bits,
             ext: Vec::new(),
         };
-        import::crypto::issue_certificate(&asked).map_err(failure)
+        import::crypto::issue_certificate(&host_request).map_err(failure)
     }
 
     fn hash_password(&self, password: &str) -> Result<String, Failure> {

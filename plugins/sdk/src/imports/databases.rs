@@ -23,14 +23,14 @@ impl Databases for Imports {
     }
 
     fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<ResolvedPlugin, Failure> {
-        let asked = import::database::VersionChoice {
+        let host_choice = import::database::VersionChoice {
             plugin: choice.plugin.to_owned(),
             version: choice.version.to_owned(),
             overrides_pin: choice.overrides_pin,
             keeps: choice.keeps,
             ext: Vec::new(),
         };
-        resolved(choice.plugin, import::database::choose(name, &asked))
+        resolved(choice.plugin, import::database::choose(name, &host_choice))
     }
 
     fn running(&self, connection: &DatabaseConnection) -> Result<ResolvedPlugin, Failure> {
@@ -43,13 +43,13 @@ impl Databases for Imports {
     }
 
     fn configure(&self, connection: &DatabaseConnection) -> Result<ConfiguredConnection, Failure> {
-        let made = import::database::configure(&host_connection(connection)).map_err(refusal)?;
+        let answer = import::database::configure(&host_connection(connection)).map_err(refusal)?;
         let mut settings: ConnectionSettings =
-            serde_json::from_str(&made.settings).map_err(|_| {
+            serde_json::from_str(&answer.settings).map_err(|_| {
                 Failure::internal(format!("plugin {:?} made no settings", connection.plugin))
             })?;
         settings.remove(PLUGIN_NAME);
-        Ok(ConfiguredConnection { settings, targets: made.targets, warnings: made.warnings })
+        Ok(ConfiguredConnection { settings, targets: answer.targets, warnings: answer.warnings })
     }
 
     fn check_statements(
@@ -151,12 +151,12 @@ impl Databases for Imports {
         &self,
         connection: &DatabaseConnection,
         username: &str,
-        held: &Credential,
+        secret: &Credential,
     ) -> Result<Option<bool>, Failure> {
         import::database::check_credential(
             &host_connection(connection),
             username,
-            &credential(held),
+            &credential(secret),
         )
         .map_err(refusal)
     }

@@ -1,5 +1,5 @@
-//! Unfinished intents from the view of handlers, which may query and hasten an intent but never
-//! take over the intent.
+//! Unfinished intents from the view of handlers, which may query an intent or make it due, but
+//! never take over the intent.
 //!
 //! The fault this file stops: two concurrent calls for the same change, so that the later call
 //! forgets the candidate that the earlier call is about to put in force.
@@ -29,7 +29,7 @@ pub fn is_open(host: &dyn Host, key: &str) -> Result<bool, Failure> {
 ///
 /// # Errors
 /// Failures of storage, clock or checkpoint.
-pub fn hasten(host: &dyn Host, key: &str) -> Result<bool, Failure> {
+pub fn make_due(host: &dyn Host, key: &str) -> Result<bool, Failure> {
     let name = name(key);
     let Some(record) = host.storage().get::<IntentRecord<Value>>(&name)? else { return Ok(false) };
     host.clock().guard(&name, &record.lane)?;

@@ -53,7 +53,7 @@ fn overtaken(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 }
 
 fn hastened(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    assert_eq!(super::is_open(host, "app")?, super::hasten(host, "app")?);
+    assert_eq!(super::is_open(host, "app")?, super::make_due(host, "app")?);
     match super::is_open(host, "app")? {
         true => Err(Failure::new(FailureKind::Unavailable, "it goes on now")),
         false => Err(Failure::absent()),
@@ -62,7 +62,7 @@ fn hastened(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 
 fn removed(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let intent = Intent::<String>::recover(host, "app")?.ok_or_else(Failure::absent)?;
-    intent.give_up(host, IntentEndReason::Unwanted)?;
+    intent.abandon(host, IntentEndReason::Unwanted)?;
     Ok(Answer::nothing())
 }
 
@@ -107,8 +107,8 @@ fn store(host: &dyn Host, proven: ProvenCandidate<String>) -> Result<(), Failure
 }
 
 fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
-    let held = Credential::Password(password.to_owned());
-    Ok(host.databases().check_credential(&orders(), "app", &held)?.unwrap_or(false))
+    let credential = Credential::Password(password.to_owned());
+    Ok(host.databases().check_credential(&orders(), "app", &credential)?.unwrap_or(false))
 }
 
 fn orders() -> DatabaseConnection {
@@ -327,8 +327,8 @@ fn no_candidate_is_forgotten_before_another_is_proven() {
     for candidate in 1..32 {
         intent = intent.restart(host, candidate, EarlierCandidates::Kept).unwrap();
     }
-    let kept: Vec<u32> = intent.candidates().copied().collect();
-    assert_eq!(kept, (0..32).rev().collect::<Vec<_>>());
+    let candidates: Vec<u32> = intent.candidates().copied().collect();
+    assert_eq!(candidates, (0..32).rev().collect::<Vec<_>>());
     let refused = intent.restart(host, 32, EarlierCandidates::Kept).err().unwrap();
     assert!(refused.message.contains("32 candidates"), "{refused}");
 
@@ -413,8 +413,8 @@ fn renew(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 }
 
 fn replace(host: &dyn Host, intent: Intent<Vec<String>>) -> Result<(), Failure> {
-    let made = intent.make(|_| provider_makes_a_key(host), |_, _| Ok(()))?;
-    made.confirm(host, |_, (name, secret)| {
+    let proven = intent.make(|_| provider_makes_a_key(host), |_, _| Ok(()))?;
+    proven.confirm(host, |_, (name, secret)| {
         host.storage().put_plain("name", &name)?;
         host.storage().put_plain("secret", &secret)
     })

@@ -74,14 +74,14 @@ fn unknown_ids_cost_minutely_request_besides_first_set() {
 
 #[test]
 fn withdrawn_key_is_trusted_for_half_set_lifetime() {
-    for (said, kept) in
+    for (said, lifetime) in
         [(None, 3_600), (Some(0), 300), (Some(7_200), 7_200), (Some(u64::MAX), 86_400)]
     {
         let (host, issuer) = (TestHost::default(), Issuer::with(&["k1"]));
         issuer.lifetime.set(said);
         assert!(issuer.find(&host, "k1").is_some());
         issuer.publish(&["k2"]);
-        host.advance(kept / 2 - 1);
+        host.advance(lifetime / 2 - 1);
         assert!(issuer.find(&host, "k1").is_some(), "{said:?}");
         assert_eq!(issuer.asked.get(), 1);
         host.advance(1);

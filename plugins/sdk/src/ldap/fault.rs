@@ -57,8 +57,8 @@ impl LdapFaultCode {
     /// Returns the code of a word of the contract. An unknown word counts as unreachable.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
-        let known = CODES.iter().find(|(_, known)| *known == word);
-        known.map_or(Self::Unreachable, |(code, _)| *code)
+        let entry = CODES.iter().find(|(_, name)| *name == word);
+        entry.map_or(Self::Unreachable, |(code, _)| *code)
     }
 }
 

@@ -126,9 +126,9 @@ fn refusals_are_caller_errors_and_faults_provider_errors() {
         host.answer(ASKED, answer(status, &body));
         let provider = Provider::new(&host, RetryPolicy::NONE, u64::MAX);
         let request = Request::get("https://api.example/things/a");
-        let asked: Result<serde_json::Map<String, Value>, ProviderRefusal> =
+        let reply: Result<serde_json::Map<String, Value>, ProviderRefusal> =
             provider.json(&request);
-        let why = asked.unwrap_err().about("find the thing");
+        let why = reply.unwrap_err().about("find the thing");
         assert_eq!((why.kind, why.message), (kind, format!("{api} {message}")));
     }
 }

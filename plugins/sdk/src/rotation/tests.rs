@@ -24,13 +24,13 @@ impl SecretsEngine for Keeper {
     ];
 }
 
-fn kept(host: &dyn Host) -> Result<RotationSettings, Failure> {
+fn stored_settings(host: &dyn Host) -> Result<RotationSettings, Failure> {
     let bytes = host.storage().get_bytes("settings")?.unwrap_or_else(|| b"{}".to_vec());
     serde_json::from_slice(&bytes).map_err(|why| Failure::internal(why.to_string()))
 }
 
 fn keep(host: &dyn Host, call: &Call, bounds: RotationBounds) -> Result<Answer, Failure> {
-    let mut settings = kept(host)?;
+    let mut settings = stored_settings(host)?;
     let is_changed = settings.merge(call, bounds)?;
     let bytes = serde_json::to_vec(&settings).map_err(|why| Failure::internal(why.to_string()))?;
     host.storage().put_bytes("settings", bytes)?;
@@ -46,7 +46,7 @@ fn configure_role(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 fn show(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    Answer::data(&kept(host)?.show())
+    Answer::data(&stored_settings(host)?.show())
 }
 
 fn shown(bed: &TestBed<Keeper>) -> Value {
@@ -215,8 +215,8 @@ fn a_static_role_shows_the_chosen_settings() {
 #[test]
 fn window_is_lost_only_with_its_schedule() {
     let period = RotationSettings { period: 60, ..RotationSettings::default() };
-    let told = period.lost_window(&nightly(7_200)).unwrap();
-    assert!(told.contains("rotation_window of 2h"), "{told}");
+    let warning = period.lost_window(&nightly(7_200)).unwrap();
+    assert!(warning.contains("rotation_window of 2h"), "{warning}");
     assert!(RotationSettings::default().lost_window(&nightly(3_600)).is_some());
     for (now, before) in [
         (period.clone(), nightly(0)),

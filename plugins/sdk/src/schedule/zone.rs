@@ -45,7 +45,7 @@ impl Zone {
             )
         };
         let lower = name.to_ascii_lowercase();
-        let place = ZONES.binary_search_by(|(known, _)| known.cmp(&lower.as_str()));
+        let place = ZONES.binary_search_by(|(zone_name, _)| zone_name.cmp(&lower.as_str()));
         let (_, rules) = place.ok().and_then(|place| ZONES.get(place)).ok_or_else(unknown)?;
         let zone = match rules {
             ZoneRules::Regular(rule) => TimeZone::posix(rule),

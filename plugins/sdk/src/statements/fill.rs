@@ -255,9 +255,9 @@ impl StatementFiller<'_> {
             .and_then(|text| text.strip_suffix(delimiter))
             .unwrap_or_default();
         let start = segment.at + delimiter.len();
-        let whole = || vec![Segment { context: QuoteContext::Plain, text: code, at: 0 }];
+        let plain_body = || vec![Segment { context: QuoteContext::Plain, text: code, at: 0 }];
         let mut text = delimiter.to_owned();
-        for inside in lexer::postgres(code).unwrap_or_else(|_| whole()) {
+        for inside in lexer::postgres(code).unwrap_or_else(|_| plain_body()) {
             let rule = match inside.context {
                 QuoteContext::Identifier | QuoteContext::Text | QuoteContext::Escaped => {
                     EscapingRule::Quiet

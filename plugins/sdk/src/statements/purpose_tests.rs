@@ -14,7 +14,7 @@ fn checked(text: &str, purpose: &StatementPurpose) -> Result<(), LexFault> {
 #[test]
 fn statement_kind_determines_available_placeholders() {
     let all = ["{{name}}", "{{username}}", "{{password}}", "{{subject}}", "{{expiration}}"];
-    for (act, credential_type, known) in [
+    for (act, credential_type, places) in [
         (StatementAct::Creation, "password", &[0, 1, 2, 4][..]),
         (StatementAct::Creation, "client_certificate", &[0, 1, 3, 4]),
         (StatementAct::Rollback, "password", &[0, 1]),
@@ -24,7 +24,7 @@ fn statement_kind_determines_available_placeholders() {
         (StatementAct::Rotation, "rsa_private_key", &[0, 1]),
     ] {
         let purpose = purpose(act, credential_type);
-        let names: Vec<&str> = known.iter().map(|place| all[*place]).collect();
+        let names: Vec<&str> = places.iter().map(|place| all[*place]).collect();
         let (last, others) = names.split_last().unwrap();
         let available = format!("{} and {last}", others.join(", "));
         for written in all {

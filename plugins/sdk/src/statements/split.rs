@@ -153,9 +153,9 @@ impl<'a> StatementSplitter<'a> {
     }
 }
 
-/// Returns the part of `whole` before its tail `rest`.
-fn before<'a>(whole: &'a str, rest: &str) -> &'a str {
-    whole.get(..whole.len() - rest.len()).unwrap_or_default()
+/// Returns the part of `text` before its tail `rest`.
+fn before<'a>(text: &'a str, rest: &str) -> &'a str {
+    text.get(..text.len() - rest.len()).unwrap_or_default()
 }
 
 fn transaction_control(words: &[(String, usize)]) -> Option<usize> {
@@ -178,9 +178,9 @@ fn trim(mut segments: Vec<Segment<'_>>) -> Vec<Segment<'_>> {
     if let Some(first) =
         segments.first_mut().filter(|segment| segment.context == QuoteContext::Plain)
     {
-        let kept = first.text.trim_start();
-        first.at += first.text.len() - kept.len();
-        first.text = kept;
+        let rest = first.text.trim_start();
+        first.at += first.text.len() - rest.len();
+        first.text = rest;
     }
     if let Some(last) = segments.last_mut().filter(|segment| segment.context == QuoteContext::Plain)
     {

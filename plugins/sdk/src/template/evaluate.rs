@@ -11,10 +11,10 @@ pub(super) fn render(
     nodes: &[TemplateNode],
     names: &TemplateNames<'_>,
     username: Option<&str>,
-    surroundings: &RenderContext<'_>,
+    context: &RenderContext<'_>,
 ) -> Result<Vec<u8>, TemplateFault> {
     let mut evaluation =
-        TemplateEvaluation { names, username, surroundings, steps: 0, output: Vec::new() };
+        TemplateEvaluation { names, username, context, steps: 0, output: Vec::new() };
     evaluation.nodes(nodes)?;
     Ok(evaluation.output)
 }
@@ -22,7 +22,7 @@ pub(super) fn render(
 struct TemplateEvaluation<'a> {
     names: &'a TemplateNames<'a>,
     username: Option<&'a str>,
-    surroundings: &'a RenderContext<'a>,
+    context: &'a RenderContext<'a>,
     steps: u32,
     output: Vec<u8>,
 }
@@ -82,8 +82,7 @@ impl TemplateEvaluation<'_> {
                 }
                 arguments.extend(piped);
                 check_length(
-                    FunctionCall { function: *function, surroundings: self.surroundings }
-                        .value(arguments)?,
+                    FunctionCall { function: *function, context: self.context }.value(arguments)?,
                 )
             }
             Some((operand, [])) if piped.is_none() => self.operand(operand),
@@ -109,8 +108,7 @@ impl TemplateEvaluation<'_> {
             Operand::Literal(value) => Ok(value.clone()),
             Operand::Group(pipeline) => self.pipeline(pipeline),
             Operand::Function(function) => check_length(
-                FunctionCall { function: *function, surroundings: self.surroundings }
-                    .value(Vec::new())?,
+                FunctionCall { function: *function, context: self.context }.value(Vec::new())?,
             ),
         }
     }

@@ -103,7 +103,7 @@ impl TemplateFunction {
 /// A call of a function.
 pub(super) struct FunctionCall<'a> {
     pub(super) function: TemplateFunction,
-    pub(super) surroundings: &'a RenderContext<'a>,
+    pub(super) context: &'a RenderContext<'a>,
 }
 
 impl FunctionCall<'_> {
@@ -112,7 +112,7 @@ impl FunctionCall<'_> {
         arguments: Vec<TemplateValue>,
     ) -> Result<TemplateValue, TemplateFault> {
         let wrong = TemplateFault::WrongArguments(self.function.name);
-        (self.function.run)(&arguments, self.surroundings).ok_or(wrong)?
+        (self.function.run)(&arguments, self.context).ok_or(wrong)?
     }
 }
 
@@ -223,13 +223,13 @@ fn truncate_sha256(
     _: &RenderContext<'_>,
 ) -> Option<Result<TemplateValue, TemplateFault>> {
     let (most, text) = cut(given)?;
-    let kept = most.checked_sub(HASH_DIGITS).filter(|kept| *kept > 0)?;
+    let prefix_length = most.checked_sub(HASH_DIGITS).filter(|length| *length > 0)?;
     if text.len() <= most {
         return Some(done(text));
     }
-    let (kept, lost) = text.split_at_checked(kept)?;
+    let (prefix, lost) = text.split_at_checked(prefix_length)?;
     let hash = hex(&Sha256::digest(lost));
-    let mut text = kept.to_vec();
+    let mut text = prefix.to_vec();
     text.extend(hash.bytes().take(HASH_DIGITS));
     Some(done(text))
 }

@@ -7,9 +7,9 @@ const NAMES: TemplateNames<'static> =
     TemplateNames { display_name: "token-alice", role_name: "Read.Only" };
 
 fn rendered_for(text: &str, names: &TemplateNames<'_>) -> Result<String, TemplateFault> {
-    let surroundings =
+    let context =
         RenderContext { random: &|length| vec![0; length as usize], now: 1_700_000_000_123 };
-    let bytes = Template::parse(text)?.render(names, &surroundings)?;
+    let bytes = Template::parse(text)?.render(names, &context)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -149,8 +149,8 @@ fn generator_without_output_is_fault_without_endless_loop() {
     for generator in
         [&(|_| Vec::new()) as &dyn Fn(u32) -> Vec<u8>, &|length| vec![255; length as usize]]
     {
-        let surroundings = RenderContext { random: generator, now: 0 };
-        let outcome = Template::parse("{{ random 5 }}").unwrap().render(&NAMES, &surroundings);
+        let context = RenderContext { random: generator, now: 0 };
+        let outcome = Template::parse("{{ random 5 }}").unwrap().render(&NAMES, &context);
         assert_eq!(outcome, Err(TemplateFault::NoRandomness));
     }
     let short = RenderContext { random: &|_| vec![7], now: 0 };
@@ -161,8 +161,8 @@ fn generator_without_output_is_fault_without_endless_loop() {
 #[test]
 fn every_letter_and_digit_is_equally_likely() {
     let all: Vec<u8> = (0..=255).collect();
-    let surroundings = RenderContext { random: &|_| all.clone(), now: 0 };
-    let text = Template::parse("{{ random 248 }}").unwrap().render(&NAMES, &surroundings).unwrap();
+    let context = RenderContext { random: &|_| all.clone(), now: 0 };
+    let text = Template::parse("{{ random 248 }}").unwrap().render(&NAMES, &context).unwrap();
     for symbol in ('0'..='9').chain('A'..='Z').chain('a'..='z') {
         assert_eq!(text.iter().filter(|byte| char::from(**byte) == symbol).count(), 4, "{symbol}");
     }
@@ -171,10 +171,10 @@ fn every_letter_and_digit_is_equally_likely() {
 #[test]
 fn character_cut_in_two_leaves_replaced_bytes() {
     let names = TemplateNames { display_name: "aé", role_name: "" };
-    let surroundings = RenderContext { random: &|_| Vec::new(), now: 0 };
+    let context = RenderContext { random: &|_| Vec::new(), now: 0 };
     let cut = Template::parse("{{ .DisplayName | truncate 2 }}")
         .unwrap()
-        .render(&names, &surroundings)
+        .render(&names, &context)
         .unwrap();
     assert_eq!(cut, [b'a', 0xc3]);
     assert_eq!(sanitised(&cut), "a-");
@@ -221,9 +221,9 @@ fn no_template_panics() {
 fn username_field_is_available_in_user_templates_only() {
     let template = Template::parse("{{ .Username | uppercase }}").unwrap();
     let random = |length: u32| vec![0; length as usize];
-    let surroundings = RenderContext { random: &random, now: 0 };
+    let context = RenderContext { random: &random, now: 0 };
     let names = TemplateNames::default();
-    assert_eq!(template.render_for_user(&names, "app", &surroundings).unwrap(), b"APP");
-    let fault = template.render(&names, &surroundings).unwrap_err();
+    assert_eq!(template.render_for_user(&names, "app", &context).unwrap(), b"APP");
+    let fault = template.render(&names, &context).unwrap_err();
     assert_eq!(fault, TemplateFault::UnknownField(".Username".to_owned()));
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// identity.
 pub(super) type SharedPod = Rc<RefCell<Option<Pod>>>;
 
-/// The surroundings set by a test.
+/// The environment, tokens and pod set by a test.
 pub(super) struct TestAmbient {
     script: Rc<Script>,
     environment: RefCell<BTreeMap<String, String>>,

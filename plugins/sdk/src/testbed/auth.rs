@@ -74,7 +74,7 @@ impl<M: AuthMethod> AuthBed<M> {
     /// The failure of the method; internal if the method answered another alias.
     pub fn renew_login(&self, login: &Login, increment: u64) -> Result<Login, Failure> {
         let now = self.0.host.clock().now();
-        let held = HeldLogin {
+        let held_login = HeldLogin {
             alias: login.alias.clone(),
             policies: login.token.token_policies.clone(),
             metadata: login.metadata.clone(),
@@ -83,7 +83,7 @@ impl<M: AuthMethod> AuthBed<M> {
             expires: now,
         };
         let context = self.0.context();
-        let renewed = M::renew_login(&self.0.host, &context, &held, increment);
+        let renewed = M::renew_login(&self.0.host, &context, &held_login, increment);
         let renewed = self.0.settle(renewed.and_then(Login::within_bounds))?;
         match renewed.alias == login.alias {
             true => Ok(renewed),

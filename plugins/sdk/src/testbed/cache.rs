@@ -28,9 +28,9 @@ impl TestCache {
 impl Cache for TestCache {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         self.script.step("cached", None, || {
-            let kept = self.kept.borrow();
-            let kept = kept.get(key).filter(|(_, until)| self.script.now() < *until);
-            Ok(kept.map(|(value, _)| value.clone()))
+            let values = self.kept.borrow();
+            let entry = values.get(key).filter(|(_, until)| self.script.now() < *until);
+            Ok(entry.map(|(value, _)| value.clone()))
         })
     }
 
@@ -62,11 +62,11 @@ mod tests {
         let script = Rc::new(Script::default());
         let test_cache = TestCache::new(&script);
         let cache: &dyn Cache = &test_cache;
-        let mut made = 0_u8;
+        let mut calls = 0_u8;
         let mut ask = || {
             let value = cache.get_or_make("k", 60, || {
-                made += 1;
-                Ok(vec![made])
+                calls += 1;
+                Ok(vec![calls])
             });
             value.unwrap()
         };

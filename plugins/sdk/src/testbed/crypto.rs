@@ -75,9 +75,9 @@ impl Crypto for TestCrypto {
 
     fn generate_key(&self, kind: &str, bits: u32, form: &str) -> Result<GeneratedKey, Failure> {
         self.script.step("generate-key", None, || {
-            let made = native::KeyParameters::read(kind, bits, form)?.generate_key()?;
-            let public_key = public_key(&made.public_key)?;
-            Ok(GeneratedKey { private_key: made.private_key.to_string(), public_key })
+            let key_pair = native::KeyParameters::read(kind, bits, form)?.generate_key()?;
+            let public_key = public_key(&key_pair.public_key)?;
+            Ok(GeneratedKey { private_key: key_pair.private_key.to_string(), public_key })
         })
     }
 

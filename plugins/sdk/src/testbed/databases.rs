@@ -116,8 +116,8 @@ impl TestDatabases {
     }
 
     /// Fixes the answer about logins of `username`, in all databases.
-    pub(super) fn tell_of_logins(&self, username: &str, told: Option<bool>) {
-        self.server.borrow_mut().told_logins.insert(username.to_owned(), told);
+    pub(super) fn fix_login_answer(&self, username: &str, answer: Option<bool>) {
+        self.server.borrow_mut().told_logins.insert(username.to_owned(), answer);
     }
 
     /// Makes the plugin compare the credential of `username` again.
@@ -151,32 +151,32 @@ impl TestDatabases {
 impl Databases for TestDatabases {
     fn resolve(&self, plugin: &str, _version: &str) -> Result<ResolvedPlugin, Failure> {
         self.script.step("resolve", None, || {
-            let known = &self.server.borrow().plugin;
-            if plugin != known.name && !known.aliases.iter().any(|alias| alias == plugin) {
+            let entry = &self.server.borrow().plugin;
+            if plugin != entry.name && !entry.aliases.iter().any(|alias| alias == plugin) {
                 let message =
-                    format!("there is no database plugin {plugin:?}; there is {:?}", known.name);
+                    format!("there is no database plugin {plugin:?}; there is {:?}", entry.name);
                 return Err(Failure::new(FailureKind::NotFound, message));
             }
-            let (version, description) = (known.version.clone(), known.clone());
+            let (version, description) = (entry.version.clone(), entry.clone());
             Ok(ResolvedPlugin { version, description, is_built_in: false })
         })
     }
 
     fn choose(&self, name: &str, choice: VersionChoice<'_>) -> Result<ResolvedPlugin, Failure> {
-        let known = self.resolve(choice.plugin, choice.version)?;
+        let plugin = self.resolve(choice.plugin, choice.version)?;
         self.script.step("choose", None, || {
             let mut server = self.server.borrow_mut();
             let version = server.version_for(name, choice)?;
             let is_built_in = server.is_built_in;
             server.chosen.insert(name.to_owned(), version.clone());
-            Ok(ResolvedPlugin { version, is_built_in, ..known })
+            Ok(ResolvedPlugin { version, is_built_in, ..plugin })
         })
     }
 
     fn running(&self, connection: &DatabaseConnection) -> Result<ResolvedPlugin, Failure> {
-        let known = self.resolve(&connection.plugin, &connection.version)?;
+        let plugin = self.resolve(&connection.plugin, &connection.version)?;
         let version = self.server.borrow().chosen.get(&connection.name).cloned();
-        Ok(ResolvedPlugin { version: version.unwrap_or_else(|| known.version.clone()), ..known })
+        Ok(ResolvedPlugin { version: version.unwrap_or_else(|| plugin.version.clone()), ..plugin })
     }
 
     fn release(&self, name: &str) -> Result<(), Failure> {
@@ -330,8 +330,8 @@ impl Databases for TestDatabases {
         credential: &Credential,
     ) -> Result<Option<bool>, Failure> {
         self.step("check-credential", connection, username, |server| {
-            if let Some(told) = server.told_logins.get(username) {
-                return Ok(*told);
+            if let Some(answer) = server.told_logins.get(username) {
+                return Ok(*answer);
             }
             let user = server.users.get(&(connection.name.clone(), username.to_owned()));
             Ok(Some(user.is_some_and(|user| user.credential == *credential)))

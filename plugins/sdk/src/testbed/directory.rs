@@ -321,13 +321,13 @@ impl TestDirectory {
 
     /// Returns the root DSE, which tells the two kinds of server apart.
     fn root_dse(&self) -> LdapEntry {
-        let told: &[(&str, &str)] = match self.flavour.get() {
+        let attributes: &[(&str, &str)] = match self.flavour.get() {
             Flavour::OpenLdap => &[("supportedExtension", "1.3.6.1.4.1.4203.1.11.1")],
             Flavour::ActiveDirectory => {
                 &[("supportedCapabilities", "1.2.840.113556.1.4.800"), ("forestFunctionality", "7")]
             }
         };
-        Account::new("", told).entry
+        Account::new("", attributes).entry
     }
 }
 

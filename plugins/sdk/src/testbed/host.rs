@@ -146,8 +146,8 @@ impl TestHost {
 
     /// Fixes the database plugin's answer about logins of `username`, until
     /// [`try_logins`](Self::try_logins).
-    pub fn tell_of_logins(&self, username: &str, told: Option<bool>) {
-        self.databases.tell_of_logins(username, told);
+    pub fn tell_of_logins(&self, username: &str, answer: Option<bool>) {
+        self.databases.fix_login_answer(username, answer);
     }
 
     /// Makes the database plugin compare the credential of `username` again.
@@ -157,8 +157,8 @@ impl TestHost {
 
     /// Arranges an answer to `METHOD url`, such as `GET https://a.example/x`. Several answers are
     /// given in order, and the last answer is repeated.
-    pub fn answer(&self, asked: &str, answer: Response) {
-        self.servers.answer(asked, answer);
+    pub fn answer(&self, request: &str, answer: Response) {
+        self.servers.answer(request, answer);
     }
 
     /// Sets a variable of the server's environment.

@@ -28,8 +28,8 @@ impl TestServers {
     }
 
     /// Arranges a further answer to `METHOD url`.
-    pub(super) fn answer(&self, asked: &str, answer: Response) {
-        self.answers.borrow_mut().entry(asked.to_owned()).or_default().push_back(answer);
+    pub(super) fn answer(&self, request: &str, answer: Response) {
+        self.answers.borrow_mut().entry(request.to_owned()).or_default().push_back(answer);
     }
 
     /// Returns the requests since the last call.
@@ -64,13 +64,13 @@ impl TestServers {
 impl Http for TestServers {
     /// Unreachable if no answer is arranged.
     fn send(&self, request: &Request) -> Result<Response, Failure> {
-        let asked = format!("{} {}", request.method, request.url);
-        self.script.step("send", Some(&asked), || {
+        let target = format!("{} {}", request.method, request.url);
+        self.script.step("send", Some(&target), || {
             self.script.spend(|used| used.http_calls += 1)?;
             self.check_identity(request)?;
             self.asked.borrow_mut().push(request.clone());
             let mut arranged = self.answers.borrow_mut();
-            let answers = arranged.get_mut(&asked);
+            let answers = arranged.get_mut(&target);
             let answer = answers.and_then(|answers| match answers.len() {
                 0 | 1 => answers.front().cloned(),
                 _ => answers.pop_front(),
@@ -79,7 +79,10 @@ impl Http for TestServers {
             let sent = request.url.len() + request.body.len();
             self.script.spend(|used| used.http_bytes += sent + bytes)?;
             answer.ok_or_else(|| {
-                Failure::new(FailureKind::Unreachable, format!("no answer is arranged for {asked}"))
+                Failure::new(
+                    FailureKind::Unreachable,
+                    format!("no answer is arranged for {target}"),
+                )
             })
         })
     }
@@ -99,16 +102,19 @@ mod tests {
             servers.answer("GET https://a/x", Response { status, ..Response::default() });
         }
         let status = |request: &Request| servers.send(request).map(|answer| answer.status);
-        let asked = Request::get("https://a/x").header("x", "1");
-        assert_eq!([status(&asked), status(&asked), status(&asked)], [Ok(503), Ok(200), Ok(200)]);
+        let request = Request::get("https://a/x").header("x", "1");
+        assert_eq!(
+            [status(&request), status(&request), status(&request)],
+            [Ok(503), Ok(200), Ok(200)]
+        );
         assert_eq!(
             status(&Request::post("https://a/x")).unwrap_err().kind,
             FailureKind::Unreachable
         );
-        assert!(servers.take_requests()[0] == asked);
+        assert!(servers.take_requests()[0] == request);
         assert_eq!(script.take_steps()[3], "send POST https://a/x");
         script.arrange("send", StepFate::Refuse(Failure::new(FailureKind::TimedOut, "slow")));
-        assert_eq!(status(&asked).unwrap_err().kind, FailureKind::TimedOut);
+        assert_eq!(status(&request).unwrap_err().kind, FailureKind::TimedOut);
     }
 
     #[test]
@@ -118,19 +124,19 @@ mod tests {
         for url in ["https://10.96.0.1:443/api", "https://10.96.0.1/api", "https://other/api"] {
             servers.answer(&format!("GET {url}"), Response { status: 200, ..Response::default() });
         }
-        let asked = |url: &str| {
+        let send = |url: &str| {
             let answer = servers.send(&Request::get(url).as_pod());
             answer.map(|answer| answer.status).map_err(|why| why.kind)
         };
-        assert_eq!(asked("https://10.96.0.1/api"), Err(FailureKind::PreconditionFailed));
+        assert_eq!(send("https://10.96.0.1/api"), Err(FailureKind::PreconditionFailed));
         let cluster = Pod { host: "10.96.0.1".to_owned(), port: 443, namespace: None };
         *pod.borrow_mut() = Some(cluster);
-        assert_eq!(asked("https://10.96.0.1:443/api"), Ok(200));
-        assert_eq!(asked("https://10.96.0.1/api"), Ok(200));
+        assert_eq!(send("https://10.96.0.1:443/api"), Ok(200));
+        assert_eq!(send("https://10.96.0.1/api"), Ok(200));
         for elsewhere in
             ["https://other/api", "http://10.96.0.1:443/api", "https://10.96.0.1:4433/"]
         {
-            assert_eq!(asked(elsewhere), Err(FailureKind::InvalidRequest), "{elsewhere}");
+            assert_eq!(send(elsewhere), Err(FailureKind::InvalidRequest), "{elsewhere}");
         }
         let other =
             Request { identity: Some("root".to_owned()), ..Request::get("https://other/api") };

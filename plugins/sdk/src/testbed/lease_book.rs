@@ -45,8 +45,8 @@ impl LeaseBook {
     }
 
     pub(super) fn amend(&mut self, tag: &str, internal: &str) -> Result<(), Failure> {
-        let known = self.buffered.get(tag).or_else(|| self.committed.get(tag));
-        let ours = known.filter(|booked| !booked.is_confirmed).cloned();
+        let entry = self.buffered.get(tag).or_else(|| self.committed.get(tag));
+        let ours = entry.filter(|booked| !booked.is_confirmed).cloned();
         let mut booked = ours.ok_or_else(|| not_reserved(tag))?;
         internal.clone_into(&mut booked.lease.internal);
         self.buffered.insert(tag.to_owned(), booked);

@@ -90,31 +90,32 @@ mod tests {
 
     #[test]
     fn passwords_follow_policy_differ_and_repeat_every_run() {
-        let made = || {
+        let passwords = || {
             let host = TestHost::default();
             host.add_policy("pins", DIGITS).unwrap();
             let pin = || host.passwords().generate("pins").unwrap();
             [pin(), pin(), host.passwords().generate_from(30, "ab").unwrap()]
         };
-        let [one, other, letters] = made();
+        let [one, other, letters] = passwords();
         assert_ne!(one, other);
         for pin in [&one, &other] {
             assert!(pin.len() == 8 && pin.contains('-'), "{pin}");
             assert!(pin.chars().all(|one| one == '-' || one.is_ascii_digit()), "{pin}");
         }
         assert!(letters.len() == 30 && letters.contains("ab"), "{letters}");
-        assert_eq!(made(), [one, other, letters]);
+        assert_eq!(passwords(), [one, other, letters]);
     }
 
     #[test]
     fn refusals_of_the_real_host_are_simulated() {
         let host = TestHost::default();
         assert!(host.add_policy("none", "length = 8").is_err());
-        let kind = |made: Result<String, bulkhead_wire::failure::Failure>| made.unwrap_err().kind;
+        let kind =
+            |result: Result<String, bulkhead_wire::failure::Failure>| result.unwrap_err().kind;
         assert_eq!(kind(host.passwords().generate("none")), FailureKind::NotFound);
         for (length, alphabet) in [(0, "ab"), (1_025, "ab"), (8, ""), (8, "\n")] {
-            let made = host.passwords().generate_from(length, alphabet);
-            assert_eq!(kind(made), FailureKind::InvalidRequest, "{length}");
+            let result = host.passwords().generate_from(length, alphabet);
+            assert_eq!(kind(result), FailureKind::InvalidRequest, "{length}");
         }
     }
 }

@@ -120,9 +120,9 @@ fn a_commit_beyond_its_bounds_is_refused() {
 fn indexed_engine_sees_record_creation_and_modification_index() {
     let bed = TestBed::<Egg>::new().unwrap();
     for (key, index, created) in [("a", 1, 1), ("b", 2, 2), ("a", 3, 1)] {
-        let told =
+        let data =
             serde_json::Value::Object(bed.write(&format!("lay/{key}"), &json!({})).unwrap().data);
-        assert_eq!(told, json!({"index": index, "created": created, "modified": index}), "{key}");
+        assert_eq!(data, json!({"index": index, "created": created, "modified": index}), "{key}");
     }
 }
 

@@ -38,8 +38,8 @@ impl TemporaryStore {
     /// Returns the policies of a token of the login.
     async fn policies(&self, login: &SignedInEntity) -> Vec<String> {
         let mut unit = self.store.begin();
-        let standing = read_entity_context(&mut unit, &login.entity_id, Some(&login.proof)).await;
-        standing.unwrap().policies()
+        let context = read_entity_context(&mut unit, &login.entity_id, Some(&login.proof)).await;
+        context.unwrap().policies()
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 const DAY: u64 = 86_400_000;
 
-fn made() -> TokenSigningKey {
+fn signing_key() -> TokenSigningKey {
     TokenSigningKey::make(TokenAlgorithm::EdDsa).unwrap()
 }
 
@@ -13,7 +13,7 @@ fn settings(rotation_period: u64, verification_ttl: u64) -> KeySettings {
 }
 
 fn key(rotation_period: u64, verification_ttl: u64) -> NamedKey {
-    NamedKey::new(settings(rotation_period, verification_ttl), [made(), made()], 0)
+    NamedKey::new(settings(rotation_period, verification_ttl), [signing_key(), signing_key()], 0)
 }
 
 fn kids(key: &NamedKey, now: u64) -> Vec<String> {
@@ -26,7 +26,7 @@ fn next_and_previous_keys_are_published_around_rotation() {
     let first = kids(&key, 0);
     assert_eq!((first.len(), &first[0]), (2, &key.signing().published.kid));
     assert_eq!(key.next_rotation(), DAY);
-    key.rotate(made(), 86_400, DAY).unwrap();
+    key.rotate(signing_key(), 86_400, DAY).unwrap();
     assert_eq!(key.signing().published.kid, first[1]);
     let second = kids(&key, DAY);
     assert!(second.len() == 3 && first.iter().all(|kid| second.contains(kid)), "{second:?}");
@@ -39,7 +39,7 @@ fn next_and_previous_keys_are_published_around_rotation() {
 fn withdrawn_key_is_no_longer_published() {
     let mut key = key(60, 60);
     let withdrawn = key.signing().published.kid.clone();
-    key.rotate(made(), 0, 1).unwrap();
+    key.rotate(signing_key(), 0, 1).unwrap();
     assert!(!kids(&key, 1).contains(&withdrawn));
 }
 
@@ -58,13 +58,13 @@ fn algorithm_change_signs_at_once_and_keeps_verification() {
 fn rotation_at_earlier_key_limit_withdraws_no_key() {
     let mut key = key(60, 600);
     for turn in 0..16 {
-        key.rotate(made(), 600, turn).unwrap();
+        key.rotate(signing_key(), 600, turn).unwrap();
     }
-    let refused = key.rotate(made(), 600, 16).unwrap_err();
+    let refused = key.rotate(signing_key(), 600, 16).unwrap_err();
     assert!(refused.message.contains("16 earlier keys"), "{refused}");
     assert_eq!(kids(&key, 16).len(), 18);
     assert_eq!(key.next_rotation(), 600_000, "when the first of them ends");
-    key.rotate(made(), 600, key.next_rotation()).unwrap();
+    key.rotate(signing_key(), 600, key.next_rotation()).unwrap();
     assert!(key.next_rotation() > 600_000);
 }
 

@@ -229,12 +229,12 @@ fn text(value: &Value) -> String {
 
 fn is_in_list(value: &Value, list: &[Value]) -> bool {
     list.iter().map(text).any(|written| {
-        let (asked, bare) = (text(value), written.trim_matches('*'));
+        let (parameter, bare) = (text(value), written.trim_matches('*'));
         match (written.starts_with('*'), written.ends_with('*')) {
-            (true, true) => asked.contains(bare),
-            (true, false) => asked.ends_with(bare),
-            (false, true) => asked.starts_with(bare),
-            (false, false) => asked == written,
+            (true, true) => parameter.contains(bare),
+            (true, false) => parameter.ends_with(bare),
+            (false, true) => parameter.starts_with(bare),
+            (false, false) => parameter == written,
         }
     })
 }

@@ -89,11 +89,11 @@ fn each_operation_needs_its_own_capability() {
     let all = [Create, Read, Update, Patch, Delete, List];
     for granted_one in all {
         let acl = acl(&[&format!("path \"x\" {{ capabilities = [\"{}\"] }}", granted_one.word())]);
-        for asked in all {
+        for operation in all {
             assert_eq!(
-                may(&ask(&acl, asked, "x")),
-                asked == granted_one,
-                "{granted_one:?} {asked:?}"
+                may(&ask(&acl, operation, "x")),
+                operation == granted_one,
+                "{granted_one:?} {operation:?}"
             );
         }
     }
@@ -141,7 +141,7 @@ fn the_closest_rule_counts_alone() {
         ("3, list: a pattern with segments takes the name", "+/b", "b*", "a/b/"),
     ];
     for (row, close, loose, path) in ROWS {
-        let (operation, asked) = path
+        let (operation, request_path) = path
             .strip_suffix('/')
             .map_or((Operation::Update, path), |folder| (Operation::List, folder));
         let word = operation.word();
@@ -151,7 +151,7 @@ fn the_closest_rule_counts_alone() {
             for texts in [[&close_rule, &loose_rule], [&loose_rule, &close_rule]] {
                 let acl = acl(&texts.map(String::as_str));
                 assert_eq!(
-                    may(&ask(&acl, operation, asked)),
+                    may(&ask(&acl, operation, request_path)),
                     expected,
                     "{row}: {close} before {loose} on {path}"
                 );
@@ -364,7 +364,7 @@ fn a_wrapped_request_keeps_to_the_bounds() {
             schema: &[],
         })
     };
-    for (bounds, within, beyond, told) in [
+    for (bounds, within, beyond, reason) in [
         ("min_wrapping_ttl = 60", [60, 600], 59, "shorter than 1m; send X-Vault-Wrap-TTL with 1m"),
         ("max_wrapping_ttl = \"1h\"", [1, 3_600], 3_601, "longer than 1h"),
         ("min_wrapping_ttl = 60 max_wrapping_ttl = 90", [60, 90], 91, "with 1m to 1m30s"),
@@ -372,7 +372,7 @@ fn a_wrapped_request_keeps_to_the_bounds() {
         let acl = acl(&[&format!("path \"x\" {{ capabilities = [\"read\"] {bounds} }}")]);
         assert!(within.into_iter().all(|ttl| may(&wrapped(&acl, ttl))), "{bounds}");
         let refused = refusal(wrapped(&acl, beyond));
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(reason), "{refused}");
     }
     let unbound = acl(&[r#"path "x" { capabilities = ["read"] }"#]);
     assert!(may(&wrapped(&unbound, 1)));
@@ -558,7 +558,7 @@ fn deny(path: &str) -> Acl {
 
 #[test]
 fn a_denied_name_is_denied_in_every_case() {
-    for (denied, asked) in [
+    for (denied, path) in [
         ("identity/group/name/admins", "identity/group/name/ADMINS"),
         ("identity/group/name/Admins", "identity/group/name/admins"),
         ("identity/entity/name/É*", "identity/entity/name/éva"),
@@ -567,15 +567,15 @@ fn a_denied_name_is_denied_in_every_case() {
         ("sys/policies/acl/ops", "sys/policies/acl/ OPS"),
     ] {
         let acl = deny(denied);
-        assert!(!may(&ask(&acl, Operation::Update, asked)), "{denied} {asked}");
-        assert_eq!(acl.capabilities(asked), ["deny"], "{denied} {asked}");
+        assert!(!may(&ask(&acl, Operation::Update, path)), "{denied} {path}");
+        assert_eq!(acl.capabilities(path), ["deny"], "{denied} {path}");
     }
     assert!(may(&ask(&deny("database/roles/x"), Operation::Update, "database/roles/X")));
 }
 
 #[test]
 fn deny_applies_to_both_older_and_newer_paths() {
-    for (denied, asked) in [
+    for (denied, path) in [
         ("sys/policies/acl/ops", "sys/policy/ops"),
         ("sys/policies/acl/*", "sys/policy/Ops"),
         ("sys/policies/acl", "sys/policy"),
@@ -592,7 +592,7 @@ fn deny_applies_to_both_older_and_newer_paths() {
         ("sys/auth/a/tune", "sys/mounts/auth/a/tune"),
         ("sys/mounts/auth/a/tune", "sys/auth/a/tune"),
     ] {
-        assert!(!may(&ask(&deny(denied), Operation::Update, asked)), "{denied} {asked}");
+        assert!(!may(&ask(&deny(denied), Operation::Update, path)), "{denied} {path}");
     }
     // A rule about secrets engines does not apply to auth methods.
     assert!(may(&ask(&deny("sys/mounts/*"), Operation::Update, "sys/auth/a/tune")));

@@ -86,7 +86,7 @@ fn every_spelling_that_was_sent_is_checked() {
 
 #[test]
 fn denied_value_is_denied_in_every_readable_form() {
-    for (written, asked) in [
+    for (written, values) in [
         (json!(true), json!(["TRUE", "True", "t", "1", 1, true])),
         (json!("false"), json!(["FALSE", "0", 0, "f", false])),
         (json!("1h"), json!([3600, "3600", "60m", " 1h ", 3600.0])),
@@ -95,17 +95,17 @@ fn denied_value_is_denied_in_every_readable_form() {
         (json!("b"), json!(["b", ["a", "b"], [["b"]], {"k": "b"}, {"k": ["b"]}])),
         (json!("*"), json!(["", 0, [], {}, false])),
     ] {
-        for value in asked.as_array().unwrap() {
+        for value in values.as_array().unwrap() {
             let rule = denied(json!({"a": [written]}));
             assert!(!passes(&rule, json!({"a": value})), "{value} under denied {written}");
             assert!(!passes(&rule, json!({"a": [value]})), "[{value}] under denied {written}");
         }
     }
-    for (written, asked) in [("1h", "1 h"), ("env", "envoy"), ("", "0"), ("1", "true"), ("a", "ab")]
+    for (written, value) in [("1h", "1 h"), ("env", "envoy"), ("", "0"), ("1", "true"), ("a", "ab")]
     {
         assert!(
-            passes(&denied(json!({"a": [written]})), json!({"a": asked})),
-            "{asked} under denied {written}"
+            passes(&denied(json!({"a": [written]})), json!({"a": value})),
+            "{value} under denied {written}"
         );
     }
 }
@@ -113,7 +113,7 @@ fn denied_value_is_denied_in_every_readable_form() {
 #[test]
 fn allowed_value_is_allowed_only_as_written() {
     let rule = allowed(json!({"a": [true, 3600, "b"]}));
-    for asked in [
+    for value in [
         json!("TRUE"),
         json!("1"),
         json!("60m"),
@@ -121,21 +121,21 @@ fn allowed_value_is_allowed_only_as_written() {
         json!([["b"]]),
         json!({"k": "b"}),
     ] {
-        assert!(!passes(&rule, json!({"a": asked})), "{asked}");
+        assert!(!passes(&rule, json!({"a": value})), "{value}");
     }
 }
 
 #[test]
 fn denied_value_is_denied_in_every_equivalent_spelling() {
     let rule = denied(json!({"policies": ["admin", "team-*"], "from": ["secret/"]}));
-    for given in [
+    for parameters in [
         json!({"policies": ["x", "ADMIN"]}),
         json!({"policies": [" Admin "]}),
         json!({"policies": "Team-Orders"}),
         json!({"from": "/secret"}),
         json!({"from": "secret"}),
     ] {
-        assert!(!passes(&rule, given.clone()), "{given}");
+        assert!(!passes(&rule, parameters.clone()), "{parameters}");
     }
     assert!(passes(&rule, json!({"policies": ["administrators"], "from": "secret2"})));
     assert!(
@@ -219,7 +219,7 @@ fn maps_are_compared_by_key_and_value() {
 
 #[test]
 fn scalars_compare_equal_in_every_request_form() {
-    for (asked, written) in [
+    for (value, written) in [
         (json!(3600), json!("1h")),
         (json!(3600), json!("3600s")),
         (json!(3600), json!(3600)),
@@ -235,13 +235,13 @@ fn scalars_compare_equal_in_every_request_form() {
         (json!({"x": 1}), json!("*")),
         (json!(true), json!("t*")),
     ] {
-        assert!(is_same(&asked, &written), "{asked} {written}");
+        assert!(is_same(&value, &written), "{value} {written}");
     }
 }
 
 #[test]
 fn other_scalars_are_not_the_same() {
-    for (asked, written) in [
+    for (value, written) in [
         (json!(3600), json!("2h")),
         (json!(0), json!("")),
         (json!(-1), json!("1")),
@@ -252,7 +252,7 @@ fn other_scalars_are_not_the_same() {
         (json!(""), json!("a*")),
         (json!({"x": 1}), json!("x*")),
     ] {
-        assert!(!is_same(&asked, &written), "{asked} {written}");
+        assert!(!is_same(&value, &written), "{value} {written}");
     }
 }
 

@@ -43,19 +43,19 @@ impl Case {
     }
 
     fn ask(&self, policies: &[&str]) -> Result<Vec<String>, String> {
-        let asked = RequestedPolicies {
+        let request = RequestedPolicies {
             policies: names(policies).into_iter().collect(),
             no_default_policy: self.no_default_policy,
             parent: &self.parent,
             has_sudo: self.has_sudo,
             role: self.role.as_ref(),
         };
-        select(&asked).map_err(|failure| failure.message)
+        select(&request).map_err(|failure| failure.message)
     }
 
     #[track_caller]
-    fn gets(&self, policies: &[&str], given: &[&str]) {
-        assert_eq!(self.ask(policies).unwrap(), names(given));
+    fn gets(&self, policies: &[&str], expected: &[&str]) {
+        assert_eq!(self.ask(policies).unwrap(), names(expected));
     }
 
     #[track_caller]

@@ -61,9 +61,9 @@ fn describe_disk(disk: &MountedDisk<'_>) -> Option<Value> {
     }))
 }
 
-/// Returns the share of `part` in `whole` in per cent, with two decimals; 0 of nothing.
-pub(super) fn percent_of(part: u64, whole: u64) -> f64 {
-    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
+/// Returns the share of `part` in `total` in per cent, with two decimals; 0 of nothing.
+pub(super) fn percent_of(part: u64, total: u64) -> f64 {
+    let hundredths = u128::from(part) * 10_000 / u128::from(total.max(1));
     f64::from(u32::try_from(hundredths).unwrap_or_default()) / 100.0
 }
 

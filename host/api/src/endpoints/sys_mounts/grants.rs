@@ -54,22 +54,22 @@ pub(super) fn change(
     kind: &str,
     running: RunningPlugin<'_>,
 ) -> Result<(), Failure> {
-    if values.get("grants").is_some_and(|given| *given == json!([DEFAULT])) {
+    if values.get("grants").is_some_and(|value| *value == json!([DEFAULT])) {
         check_only_whole(values)?;
         *grants = None;
         return Ok(());
     }
-    let (whole, added, removed) =
+    let (replacement, added, removed) =
         (lines(values, "grants")?, lines(values, "add_grants")?, lines(values, "remove_grants")?);
-    if whole.is_some() {
+    if replacement.is_some() {
         check_only_whole(values)?;
     }
-    let new: Vec<Grant> = [&whole, &added].into_iter().flatten().flatten().cloned().collect();
+    let new: Vec<Grant> = [&replacement, &added].into_iter().flatten().flatten().cloned().collect();
     let is_change = !new.is_empty() || removed.as_ref().is_some_and(|removed| !removed.is_empty());
-    if whole.is_none() && !is_change {
+    if replacement.is_none() && !is_change {
         return Ok(());
     }
-    if grants.is_none() && whole.as_deref() == Some(running.usual) {
+    if grants.is_none() && replacement.as_deref() == Some(running.usual) {
         // The list as it is shown. The mount goes on without a list of its own.
         return Ok(());
     }
@@ -79,14 +79,14 @@ pub(super) fn change(
     new.iter()
         .filter(|line| !before.contains(line))
         .try_for_each(|line| check_ceiling(line, kind, running))?;
-    let mut list = if whole.is_some() { Vec::new() } else { before };
+    let mut list = if replacement.is_some() { Vec::new() } else { before };
     for line in removed.into_iter().flatten() {
         let place =
-            list.iter().position(|known| *known == line).ok_or_else(|| not_there(&line, &list))?;
+            list.iter().position(|grant| *grant == line).ok_or_else(|| not_there(&line, &list))?;
         list.remove(place);
     }
     for line in &new {
-        list.retain(|known| known != line && !known.is_of_same_limit(line));
+        list.retain(|grant| grant != line && !grant.is_of_same_limit(line));
         list.push(line.clone());
     }
     if list.len() > MAX_GRANTS {

@@ -245,8 +245,8 @@ fn lifetime(values: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fail
 
 /// Adds to what is there: a client that sets one option does not know the others.
 fn add_options(settings: &mut MountSettings, values: &Map<String, Value>) {
-    let given = values.get("options").and_then(Value::as_object).into_iter().flatten();
-    for (name, value) in given {
+    let options = values.get("options").and_then(Value::as_object).into_iter().flatten();
+    for (name, value) in options {
         match value.as_str().unwrap_or_default() {
             "" => settings.options.remove(name),
             text => settings.options.insert(name.clone(), text.to_owned()),
@@ -313,7 +313,7 @@ fn check_headers(names: &[String]) -> Result<(), Failure> {
 
 fn warnings(values: &Map<String, Value>) -> Vec<String> {
     let without = given(values)
-        .filter_map(|(name, _)| WITHOUT_EFFECT.iter().find(|(known, _)| *known == name));
+        .filter_map(|(name, _)| WITHOUT_EFFECT.iter().find(|(setting, _)| *setting == name));
     without.map(|(name, why)| format!("{name} is stored and has no effect: {why}")).collect()
 }
 

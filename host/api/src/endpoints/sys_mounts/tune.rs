@@ -51,9 +51,9 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
         .ok_or_else(|| absent(class, path.listed()))?;
     let values = settings::said(fields.all(), &request.fields);
     let is_served = matches!(serving, MountListingEntry::Mount(_));
-    let asked = VersionQuestion { core, class, record: &record, is_served };
-    let wanted = asked.wanted_plugin(&values)?.filter(|_| builtin.is_none());
-    let unmoved = if wanted.is_none() { asked.unmoved_warning(&values) } else { None };
+    let question = VersionQuestion { core, class, record: &record, is_served };
+    let wanted = question.wanted_plugin(&values)?.filter(|_| builtin.is_none());
+    let unmoved = if wanted.is_none() { question.unmoved_warning(&values) } else { None };
     check_has_plugin(&serving, wanted.is_some())?;
     let usual =
         wanted.as_ref().map(|plugin| mounts::default_grants(&plugin.engine)).unwrap_or_default();
@@ -235,7 +235,7 @@ impl VersionQuestion<'_> {
         let Self { core, class, record, is_served } = *self;
         let before = &record.settings.selection;
         let selection = version::changed_selection(values, before);
-        let names_version = !version::choice(values).asked.is_empty();
+        let names_version = !version::choice(values).version.is_empty();
         let is_again = !is_served && names_version;
         if selection == *before && !is_again {
             return Ok(None);
@@ -252,12 +252,12 @@ impl VersionQuestion<'_> {
     /// Returns a warning if `values` repeat the choice of the version: the choice takes effect at
     /// the next reload at the latest, or has effect already.
     fn unmoved_warning(&self, values: &Map<String, Value>) -> Option<String> {
-        let asked = values.get("plugin_version")?.as_str()?;
+        let version = values.get("plugin_version")?.as_str()?;
         let chosen = self.chosen(&self.record.settings.selection).ok()?;
         let chosen_number = &chosen.engine.identity().version;
         let running = &self.record.version;
         match chosen.recorded_version() == *running {
-            true if asked.is_empty() => None,
+            true if version.is_empty() => None,
             true => Some(format!("version {chosen_number} serves the mount already")),
             false => Some(format!(
                 "plugin_version is as before: version {running} serves until the next reload, \

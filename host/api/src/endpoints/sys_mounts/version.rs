@@ -55,20 +55,20 @@ pub(super) fn changed_selection(
     values: &Map<String, Value>,
     before: &VersionSelection,
 ) -> VersionSelection {
-    let asked = values.get("plugin_version").and_then(Value::as_str);
+    let version = values.get("plugin_version").and_then(Value::as_str);
     let overrides_pin = values.get("override_pinned_version").and_then(Value::as_bool);
-    let is_kept = before.override_pinned_version && asked != Some("");
+    let is_kept = before.override_pinned_version && version != Some("");
     VersionSelection {
-        plugin_version: asked.unwrap_or(&before.plugin_version).to_owned(),
+        plugin_version: version.unwrap_or(&before.plugin_version).to_owned(),
         override_pinned_version: overrides_pin.unwrap_or(is_kept),
     }
 }
 
 /// Returns the version that `values` choose.
 pub(super) fn choice(values: &Map<String, Value>) -> VersionChoice<'_> {
-    let asked = values.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
+    let version = values.get("plugin_version").and_then(Value::as_str).unwrap_or_default();
     let overrides_pin = values.get("override_pinned_version").and_then(Value::as_bool);
-    VersionChoice { asked, overrides_pin: overrides_pin.unwrap_or_default() }
+    VersionChoice { version, overrides_pin: overrides_pin.unwrap_or_default() }
 }
 
 /// Changes the settings of `values` that concern versions.
@@ -109,8 +109,8 @@ pub(super) fn change(
 
 /// Returns the length of the probation in seconds, if `values` name a length.
 fn probation_of(values: &Map<String, Value>) -> Result<Option<u64>, Failure> {
-    let given = values.get("plugin_probation").map(duration::seconds).transpose();
-    given.map_err(|why| Failure::invalid(format!("plugin_probation: {why}")))
+    let probation = values.get("plugin_probation").map(duration::seconds).transpose();
+    probation.map_err(|why| Failure::invalid(format!("plugin_probation: {why}")))
 }
 
 /// Refuses a plugin other than the plugin of the mount.

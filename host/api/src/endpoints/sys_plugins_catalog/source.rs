@@ -67,9 +67,9 @@ fn check_named(origin: &ComponentOrigin) -> Result<(), Failure> {
 
 /// Refuses settings that only a process could have.
 fn check_no_process(fields: RequestFields<'_>) -> Result<(), Failure> {
-    let given = ["args", "env"].into_iter().find(|name| !fields.list(name).is_empty());
-    let given = given.or_else(|| Some("runtime").filter(|name| !fields.text(name).is_empty()));
-    let Some(name) = given else { return Ok(()) };
+    let setting = ["args", "env"].into_iter().find(|name| !fields.list(name).is_empty());
+    let setting = setting.or_else(|| Some("runtime").filter(|name| !fields.text(name).is_empty()));
+    let Some(name) = setting else { return Ok(()) };
     Err(Failure::invalid(format!(
         "{name}: a component is not a process and has neither args, env nor a runtime; leave \
          {name} out, and configure the plugin through its mount"

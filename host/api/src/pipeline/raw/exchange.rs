@@ -72,12 +72,12 @@ pub(super) fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHead
 
 /// Returns the caller that the component named, without secrets of the call.
 pub(super) fn named_caller(reply: &RawReply, secrets: &SecretSet) -> Option<ComponentCaller> {
-    let told = |key: &str| {
+    let ext_value = |key: &str| {
         let pair = reply.ext.iter().find(|(name, _)| name == key);
         pair.map(|(_, value)| secrets.scrub(value, LONGEST_CALLER_TEXT))
     };
-    let accessor = told(CALLER_ACCESSOR).filter(|accessor| !accessor.is_empty())?;
-    Some(ComponentCaller { accessor, display_name: told(CALLER_NAME).unwrap_or_default() })
+    let accessor = ext_value(CALLER_ACCESSOR).filter(|accessor| !accessor.is_empty())?;
+    Some(ComponentCaller { accessor, display_name: ext_value(CALLER_NAME).unwrap_or_default() })
 }
 
 /// Checks the component's answer and returns the response for the client.

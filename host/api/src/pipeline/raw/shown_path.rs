@@ -22,7 +22,7 @@ pub(super) fn hidden_segments(declared: &[String], path: &str) -> Vec<String> {
     let hidden = match declared.iter().find(|declared| is_match(declared, &sent)) {
         Some(declared) => {
             let pairs = declared.split('/').zip(&sent);
-            let odd = pairs.filter(|(known, text)| is_capture(known) && !is_plain(text));
+            let odd = pairs.filter(|(segment, text)| is_capture(segment) && !is_plain(text));
             odd.map(|(_, text)| *text).collect::<Vec<_>>()
         }
         None => {
@@ -44,7 +44,8 @@ pub(super) fn without_hidden(path: &str, hidden: &[String]) -> String {
 
 fn is_match(declared: &str, sent: &[&str]) -> bool {
     let mut sent = sent.iter();
-    let fits = |known: &str| sent.next().is_some_and(|text| is_capture(known) || known == *text);
+    let fits =
+        |segment: &str| sent.next().is_some_and(|text| is_capture(segment) || segment == *text);
     declared.split('/').all(fits) && sent.next().is_none()
 }
 

@@ -50,12 +50,12 @@ impl SecretLocation {
     pub(super) fn find(session: &Session<'_, '_>, typed: &str) -> Result<Self, CommandProblem> {
         let mount = session.options.value("mount").map(|mount| mount.trim_matches('/'));
         let typed = typed.trim_matches('/');
-        let asked = mount.unwrap_or(typed);
-        if asked.is_empty() {
+        let lookup_path = mount.unwrap_or(typed);
+        if lookup_path.is_empty() {
             return Err(session.usage_problem());
         }
-        let call = ServerRequest::new(Method::GET, format!("sys/internal/ui/mounts/{asked}"));
-        let doing = format!("asking which mount serves {asked}");
+        let call = ServerRequest::new(Method::GET, format!("sys/internal/ui/mounts/{lookup_path}"));
+        let doing = format!("asking which mount serves {lookup_path}");
         let found = session.find_before(&doing, &call).map_err(with_next_command)?;
         let Some(answer) = found else {
             let problem = CommandProblem::refused(&doing, NO_MOUNT);

@@ -42,8 +42,8 @@ fn pin(version: &str) -> Pin {
     Pin { kind, name, version: version.to_owned(), written }
 }
 
-fn chosen(catalog: &Catalog, asked: &str, overrides_pin: bool) -> Result<String, Failure> {
-    let plugin = catalog.choose_database("old", VersionChoice { asked, overrides_pin })?;
+fn chosen(catalog: &Catalog, version: &str, overrides_pin: bool) -> Result<String, Failure> {
+    let plugin = catalog.choose_database("old", VersionChoice { version, overrides_pin })?;
     Ok(plugin.identity().version.clone())
 }
 
@@ -181,8 +181,9 @@ async fn new_choices_that_would_not_count_are_refused() {
     for (version, overrides_pin, why) in
         [("2.0.0", false, "version 1.0.0 of keyring is pinned"), ("", true, "give plugin_version")]
     {
-        let (mut unit, asked) = (scratch.store.begin(), choice(version, overrides_pin));
-        let refused = catalog.choose_for_connection(&mut unit, &connection("orders"), asked).await;
+        let (mut unit, refused_choice) = (scratch.store.begin(), choice(version, overrides_pin));
+        let refused =
+            catalog.choose_for_connection(&mut unit, &connection("orders"), refused_choice).await;
         let refused = refused.err().unwrap().message;
         assert!(refused.contains(why), "{refused}");
     }
@@ -232,8 +233,8 @@ async fn recorded_connections_of_mount_are_bounded() {
     }
     let newest = ConnectionChoice { plugin: NAME, version: "", overrides_pin: false, keeps: false };
     let mut unit = scratch.store.begin();
-    let known = connection("00000");
-    catalog.choose_for_connection(&mut unit, &known, newest).await.unwrap();
+    let recorded_connection = connection("00000");
+    catalog.choose_for_connection(&mut unit, &recorded_connection, newest).await.unwrap();
     let refused = catalog.choose_for_connection(&mut unit, &connection("one-more"), newest).await;
     assert!(refused.err().unwrap().message.contains("delete connections"));
     let elsewhere = MountConnection { mount: "other".to_owned(), name: "orders".to_owned() };

@@ -13,9 +13,9 @@ struct Signer {
 
 impl Signer {
     fn new() -> Self {
-        let made = KeyParameters::read("ed25519", 0, "pkcs8").unwrap().generate_key().unwrap();
-        let private = PrivateKey::read(&made.private_key).unwrap();
-        let key = TrustedKey::parse(&made.public_key.pem().unwrap()).unwrap();
+        let pair = KeyParameters::read("ed25519", 0, "pkcs8").unwrap().generate_key().unwrap();
+        let private = PrivateKey::read(&pair.private_key).unwrap();
+        let key = TrustedKey::parse(&pair.public_key.pem().unwrap()).unwrap();
         Self { private, key }
     }
 
@@ -57,13 +57,13 @@ fn policy_ignores_warns_or_refuses_missing_signature() {
 
 #[test]
 fn foreign_or_misused_signature_is_refused() {
-    let (signer, stranger) = (Signer::new(), Signer::new());
+    let (signer, untrusted_signer) = (Signer::new(), Signer::new());
     let other = DIGEST.replace("9f2c", "0f2c");
     let digest_alone = signer.sign(DIGEST);
     for policy in SignaturePolicy::ALL {
         let rules = rules(policy, &[&signer]);
         for signed in [
-            stranger.sign(&signed_text(DIGEST)),
+            untrusted_signer.sign(&signed_text(DIGEST)),
             signer.sign(&signed_text(&other)),
             digest_alone.clone(),
         ] {
@@ -77,9 +77,11 @@ fn foreign_or_misused_signature_is_refused() {
 fn malformed_signature_is_refused_with_expected_format() {
     let signer = Signer::new();
     let rules = rules(SignaturePolicy::None, &[&signer]);
-    let whole = signer.sign(&signed_text(DIGEST)).signature;
-    let short = whole.get(..80).unwrap().to_owned();
-    for signature in ["x".to_owned(), "AAAA".to_owned(), "A".repeat(1 << 20), short, whole + "\n"] {
+    let valid_signature = signer.sign(&signed_text(DIGEST)).signature;
+    let short = valid_signature.get(..80).unwrap().to_owned();
+    for signature in
+        ["x".to_owned(), "AAAA".to_owned(), "A".repeat(1 << 20), short, valid_signature + "\n"]
+    {
         let refused = rules
             .admit(DIGEST, ComponentOrigin { signature, ..ComponentOrigin::default() })
             .unwrap_err();

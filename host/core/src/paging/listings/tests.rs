@@ -35,10 +35,10 @@ async fn listing_text_contains_keys_and_key_info() {
     let listing = text.end().unwrap();
     let mut data = Vec::new();
     listing.write(&mut data);
-    let told = json!({
+    let expected = json!({
         "keys": ["a\n", "b"], "key_info": { "a\n": { "n\"": 1 }, "b": { "n\"": 2 } }
     });
-    assert_eq!(data, told.to_string().into_bytes());
+    assert_eq!(data, expected.to_string().into_bytes());
     assert_eq!(listing.entries, 2);
     assert!(ListingText::of_names(&listings(Duration::ZERO)).end().is_none());
 }
@@ -55,14 +55,14 @@ async fn of_bytes(listings: &Arc<ListingSlots>, bytes: usize) -> Result<ListingT
 #[tokio::test]
 async fn long_listings_are_limited_and_short_ones_pass() {
     let all = listings(Duration::from_millis(20));
-    let mut held = Vec::new();
+    let mut long_listings = Vec::new();
     for _ in 0..MAX_LONG_LISTINGS {
-        held.push(of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.unwrap().end().unwrap());
+        long_listings.push(of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.unwrap().end().unwrap());
     }
     let refused = of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.map(drop).unwrap_err();
     assert_eq!((refused.kind, refused.retry_after), (FailureKind::Unavailable, Some(RETRY_AFTER)));
     assert!(of_bytes(&all, MAX_UNSLOTTED_BYTES / 2).await.is_ok(), "a short one takes no slot");
-    held.pop();
+    long_listings.pop();
     assert!(
         of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.is_ok(),
         "the slot is free once the answer is written"
@@ -72,9 +72,9 @@ async fn long_listings_are_limited_and_short_ones_pass() {
 #[tokio::test]
 async fn a_listing_waits_for_its_slot() {
     let all = listings(Duration::from_secs(60));
-    let mut held = Vec::new();
+    let mut long_listings = Vec::new();
     for _ in 0..MAX_LONG_LISTINGS {
-        held.push(of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.unwrap());
+        long_listings.push(of_bytes(&all, 2 * MAX_UNSLOTTED_BYTES).await.unwrap());
     }
     let waiting = {
         let all = Arc::clone(&all);
@@ -82,7 +82,7 @@ async fn a_listing_waits_for_its_slot() {
     };
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
-    held.pop();
+    long_listings.pop();
     assert!(waiting.await.unwrap());
 }
 

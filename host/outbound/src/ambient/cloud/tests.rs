@@ -74,8 +74,8 @@ fn app_service_endpoint_from_environment_stays_on_machine() {
         ("http://localhost:41741/MSI/token/", "127.0.0.1:41741/MSI/token/"),
         ("http://169.254.129.2:8081/msi/token", "169.254.129.2:8081/msi/token"),
     ] {
-        let (asked, headers) = asked(&of(endpoint), CloudProvider::Azure, "r");
-        assert_eq!(asked, format!("{path}?api-version=2019-08-01&resource=r"));
+        let (address, headers) = asked(&of(endpoint), CloudProvider::Azure, "r");
+        assert_eq!(address, format!("{path}?api-version=2019-08-01&resource=r"));
         assert!(headers.ends_with("x-identity-header: 853b9a84"), "{headers}");
     }
     for elsewhere in [
@@ -178,6 +178,6 @@ fn cloud_refusal_names_remedy_and_error_code_only() {
             kind == FailureKind::InvalidRequest
         );
     }
-    let told = answered(400, r#"{"error":"<script>"}"#, &[]);
-    assert!(!CloudProvider::Azure.token_of(&told, NOW).err().unwrap().message.contains("script"));
+    let answer = answered(400, r#"{"error":"<script>"}"#, &[]);
+    assert!(!CloudProvider::Azure.token_of(&answer, NOW).err().unwrap().message.contains("script"));
 }

@@ -19,14 +19,14 @@ fn token(answer: Result<ExpiringToken, Failure>) -> Result<String, FailureKind> 
 
 #[test]
 fn cached_token_is_kept_until_shortly_before_expiry() {
-    let (mut kept, at) = (CachedToken::default(), Instant::now());
-    assert!(kept.cached_answer(NOW, at).is_none());
-    assert!(kept.store_answer(given("one", NOW + 3_600_000), NOW, at).is_ok());
-    assert_eq!(kept.cached_answer(NOW, at).map(token), Some(Ok("one".to_owned())));
-    assert_eq!(kept.cached_answer(NOW + 3_600_000 - RENEWAL_MARGIN_MS, at).map(token), None);
-    assert!(kept.store_answer(given("short", NOW + 60_000), NOW, at).is_ok());
+    let (mut cache, at) = (CachedToken::default(), Instant::now());
+    assert!(cache.cached_answer(NOW, at).is_none());
+    assert!(cache.store_answer(given("one", NOW + 3_600_000), NOW, at).is_ok());
+    assert_eq!(cache.cached_answer(NOW, at).map(token), Some(Ok("one".to_owned())));
+    assert_eq!(cache.cached_answer(NOW + 3_600_000 - RENEWAL_MARGIN_MS, at).map(token), None);
+    assert!(cache.store_answer(given("short", NOW + 60_000), NOW, at).is_ok());
     assert_eq!(
-        kept.cached_answer(NOW, at).map(token),
+        cache.cached_answer(NOW, at).map(token),
         None,
         "a token that ends in a minute is not cached"
     );
@@ -34,23 +34,23 @@ fn cached_token_is_kept_until_shortly_before_expiry() {
 
 #[test]
 fn cached_refusal_answers_waiting_calls_only() {
-    let (mut kept, at) = (CachedToken::default(), Instant::now());
-    assert_eq!(token(kept.store_answer(slow(), NOW, at)), Err(FailureKind::TimedOut));
-    assert_eq!(kept.cached_answer(NOW, at).map(token), Some(Err(FailureKind::TimedOut)));
-    assert_eq!(kept.cached_answer(NOW, at + REFUSAL_TIME).map(token), None);
+    let (mut cache, at) = (CachedToken::default(), Instant::now());
+    assert_eq!(token(cache.store_answer(slow(), NOW, at)), Err(FailureKind::TimedOut));
+    assert_eq!(cache.cached_answer(NOW, at).map(token), Some(Err(FailureKind::TimedOut)));
+    assert_eq!(cache.cached_answer(NOW, at + REFUSAL_TIME).map(token), None);
 }
 
 #[test]
 fn service_failure_serves_previous_token_unless_cloud_refuses() {
-    let (mut kept, at) = (CachedToken::default(), Instant::now());
+    let (mut cache, at) = (CachedToken::default(), Instant::now());
     let end = NOW + 3_600_000;
-    assert!(kept.store_answer(given("one", end), NOW, at).is_ok());
-    assert_eq!(token(kept.store_answer(slow(), end - 1, at)), Ok("one".to_owned()));
-    assert_eq!(token(kept.store_answer(slow(), end, at)), Err(FailureKind::TimedOut));
+    assert!(cache.store_answer(given("one", end), NOW, at).is_ok());
+    assert_eq!(token(cache.store_answer(slow(), end - 1, at)), Ok("one".to_owned()));
+    assert_eq!(token(cache.store_answer(slow(), end, at)), Err(FailureKind::TimedOut));
     let no = Err(Failure::invalid("no identity"));
-    assert_eq!(token(kept.store_answer(no, end - 1, at)), Err(FailureKind::InvalidRequest));
+    assert_eq!(token(cache.store_answer(no, end - 1, at)), Err(FailureKind::InvalidRequest));
     assert_eq!(
-        token(kept.store_answer(slow(), end - 1, at)),
+        token(cache.store_answer(slow(), end - 1, at)),
         Err(FailureKind::TimedOut),
         "an outdated refusal is not kept"
     );
@@ -61,8 +61,8 @@ async fn least_recently_used_audience_is_evicted() {
     let (tokens, start) = (CloudTokens::default(), Instant::now());
     let at = |count: usize| start + Duration::from_millis(count.try_into().unwrap());
     for audience in 0..MAX_CACHED_TOKENS {
-        let kept = tokens.of(CloudProvider::Azure, &audience.to_string(), at(audience));
-        assert!(kept.lock().await.store_answer(given("t", u64::MAX), NOW, start).is_ok());
+        let cache = tokens.of(CloudProvider::Azure, &audience.to_string(), at(audience));
+        assert!(cache.lock().await.store_answer(given("t", u64::MAX), NOW, start).is_ok());
     }
     let has = async |audience: &str, used: Instant| {
         tokens

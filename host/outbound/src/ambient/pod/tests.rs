@@ -113,8 +113,8 @@ async fn pod_file_is_read_in_current_state() {
 async fn long_or_non_text_file_is_refused_unquoted() {
     let folder = folder("bad");
     let here = AmbientSources { pod_folder: folder.clone(), ..within(&[]) };
-    let told = async || here.pod_token().await.unwrap_err();
-    assert!(told().await.message.contains("entity not found"));
+    let refusal = async || here.pod_token().await.unwrap_err();
+    assert!(refusal().await.message.contains("entity not found"));
     for (content, says) in [
         (&b"eyJ secret"[..], "no token"),
         (b" \n", "no token"),
@@ -122,13 +122,13 @@ async fn long_or_non_text_file_is_refused_unquoted() {
         (&[b'x'; 70_000], "64 KiB"),
     ] {
         fs::write(folder.join("token"), content).unwrap();
-        let refused = told().await;
+        let refused = refusal().await;
         assert_eq!(refused.kind, FailureKind::PreconditionFailed);
         assert!(refused.message.contains(says), "{}", refused.message);
         assert!(!refused.message.contains("eyJ"), "{}", refused.message);
     }
     fs::remove_file(folder.join("token")).unwrap();
     fs::create_dir(folder.join("token")).unwrap();
-    assert!(told().await.message.contains("not a file"));
+    assert!(refusal().await.message.contains("not a file"));
     fs::remove_dir_all(&folder).unwrap();
 }

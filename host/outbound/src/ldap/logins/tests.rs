@@ -37,8 +37,8 @@ impl Bed {
             self.wrong.fetch_add(1, Ordering::Relaxed);
             refused()
         };
-        let asked = self.logins.run_login(SERVER, name, password, login).await;
-        asked.map_err(|failure| format!("{} {}", failure.code, failure.message))
+        let answer = self.logins.run_login(SERVER, name, password, login).await;
+        answer.map_err(|failure| format!("{} {}", failure.code, failure.message))
     }
 
     async fn ask(&self, password: &str) -> Result<(), String> {
@@ -57,7 +57,7 @@ async fn concurrent_logins_with_replaced_password_send_one() {
     bed.ask("p0").await.unwrap();
     bed.set("p1");
     let all = futures_util::future::join_all((0..50).map(|_| bed.ask("p0"))).await;
-    assert!(all.iter().all(|asked| asked.as_ref().unwrap_err().starts_with("refused ")));
+    assert!(all.iter().all(|answer| answer.as_ref().unwrap_err().starts_with("refused ")));
     assert_eq!(bed.wrong(), 1);
     bed.ask("p1").await.unwrap();
     let again = bed.ask("p0").await.unwrap_err();
@@ -155,11 +155,11 @@ async fn only_password_refusals_count_and_memory_is_bounded() {
             account.record_answer(password_digest("a"), &refused(), Instant::now())
         });
     }
-    let held = |record: &LoginRecord| (record.accounts.len(), record.given.len());
+    let sizes = |record: &LoginRecord| (record.accounts.len(), record.given.len());
     for password in 0..100 {
         bed.logins.forget_passwords("cn=a", &[format!("{password}")]);
     }
-    assert_eq!(bed.logins.logins.lock().get("mount").map(held), Some((ACCOUNTS, GIVEN_PASSWORDS)));
+    assert_eq!(bed.logins.logins.lock().get("mount").map(sizes), Some((ACCOUNTS, GIVEN_PASSWORDS)));
     let mut account = AccountRecord::new();
     for password in 0..40 {
         account.record_answer(password_digest(&format!("{password}")), &refused(), Instant::now());

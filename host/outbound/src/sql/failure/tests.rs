@@ -39,16 +39,16 @@ fn every_postgres_error_has_its_recorded_class() {
 
 #[test]
 fn every_mysql_error_has_its_recorded_class() {
-    let mut known = BTreeSet::new();
+    let mut numbers = BTreeSet::new();
     for row in rows(MYSQL) {
         let [number, mysql, mariadb, recorded, login] = row[..] else { panic!("{row:?}") };
         let ours = (class(of_mysql(number.parse().unwrap())), refusal(number));
         assert_eq!(ours, (recorded, login), "{number} {mysql} {mariadb}");
-        known.insert(number);
+        numbers.insert(number);
     }
-    assert!(MYSQL_REFUSALS.iter().all(|number| known.contains(number)));
+    assert!(MYSQL_REFUSALS.iter().all(|number| numbers.contains(number)));
     for number in 0..=u16::MAX {
         let is_classed = class(of_mysql(number)) != "-";
-        assert!(!is_classed || known.contains(number.to_string().as_str()), "{number}");
+        assert!(!is_classed || numbers.contains(number.to_string().as_str()), "{number}");
     }
 }

@@ -84,11 +84,11 @@ async fn carry_authentication(
     }
 }
 
-/// Builds the packet with the unhashed password in answer to the packet `asked`.
-fn cleartext_packet(password: &str, asked: &[u8]) -> Zeroizing<Vec<u8>> {
+/// Builds the packet with the unhashed password in answer to the packet `request`.
+fn cleartext_packet(password: &str, request: &[u8]) -> Zeroizing<Vec<u8>> {
     let length = u32::try_from(password.len() + 1).unwrap_or(u32::MAX).to_le_bytes();
     let [low, middle, high, _] = length;
-    let number = asked.get(HEAD - 1).map_or(0, |number| number.wrapping_add(1));
+    let number = request.get(HEAD - 1).map_or(0, |number| number.wrapping_add(1));
     let mut packet = Zeroizing::new(vec![low, middle, high, number]);
     packet.extend_from_slice(password.as_bytes());
     packet.push(0);

@@ -52,9 +52,10 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 async fn messages_kept_by_library_forever_are_filtered_out() {
     let version = message(b'S', b"server_version\x0016.1\0");
     let ready = message(b'Z', b"I");
-    let kept = message(b'S', b"another\0parameter\0");
+    let parameter = message(b'S', b"another\0parameter\0");
     let notice = message(b'N', b"SNOTICE\0\0");
-    let said = [kept.as_slice(), &version, &notice, &message(b'A', b""), &ready, &kept].concat();
+    let said =
+        [parameter.as_slice(), &version, &notice, &message(b'A', b""), &ready, &parameter].concat();
     let (heard, carried) = Session::open().await.hear(&said).await;
     assert_eq!((heard, carried), ([version, ready].concat(), Ok(())));
 }
@@ -82,9 +83,9 @@ async fn endless_answer_is_cut_and_next_counts_anew() {
         session.library.write_all(b"asked").await.unwrap();
         session.server.read_exact(&mut [0; 5]).await.unwrap();
         let (said, mut heard) = (row.repeat(most / 2), vec![0; row.len() * (most / 2)]);
-        let (told, listened) =
+        let (sent, listened) =
             tokio::join!(session.server.write_all(&said), session.library.read_exact(&mut heard));
-        assert!(told.is_ok() && listened.is_ok());
+        assert!(sent.is_ok() && listened.is_ok());
     }
 }
 

@@ -33,6 +33,6 @@ fn session_settings_remove_all_quoting_modes() {
     for mode in ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ANSI", "ORACLE"] {
         assert!(settings.contains(&format!(",'{mode}','')")), "{mode}: {settings}");
     }
-    let place = |mode: &str| QUOTING_MODES.iter().position(|known| *known == mode);
+    let place = |mode: &str| QUOTING_MODES.iter().position(|candidate| *candidate == mode);
     assert!(place("ANSI_QUOTES") < place("ANSI"), "a part of a longer name goes after it");
 }

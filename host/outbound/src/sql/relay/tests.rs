@@ -23,7 +23,7 @@ fn gate() -> ProtocolFilter {
 const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Environment variable that makes this test program act as the other process; the value is the
 /// name of the socket.
-const STRANGER: &str = "BULKHEAD_TEST_RELAY";
+const OTHER_PROCESS: &str = "BULKHEAD_TEST_RELAY";
 
 #[tokio::test]
 async fn the_relay_carries_bytes_in_both_directions() {
@@ -57,30 +57,30 @@ async fn relay_reports_fault_of_unreachable_address() {
 
 #[tokio::test]
 async fn relay_socket_is_useless_to_another_process() {
-    if let Ok(name) = std::env::var(STRANGER) {
-        return dial_as_stranger(&name);
+    if let Ok(name) = std::env::var(OTHER_PROCESS) {
+        return dial_as_other_process(&name);
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let relay = TlsRelay::open(to, gate()).unwrap();
     let name = relay.socket();
     let this = std::thread::current().name().unwrap().to_owned();
-    let stranger = tokio::task::spawn_blocking(move || {
+    let other_process = tokio::task::spawn_blocking(move || {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &this])
-            .env(STRANGER, name.trim_start_matches('\0'))
+            .env(OTHER_PROCESS, name.trim_start_matches('\0'))
             .output()
             .unwrap()
     });
-    let told = stranger.await.unwrap();
-    let printed = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.status.success() && printed.contains("1 passed"), "{printed}");
+    let output = other_process.await.unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
     let dialled = timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(dialled.is_err(), "nothing is dialled for it");
 }
 
 /// Connects, and expects the relay to close the connection.
-fn dial_as_stranger(name: &str) {
+fn dial_as_other_process(name: &str) {
     use std::io::Read as _;
     let address = net::SocketAddr::from_abstract_name(name).unwrap();
     let mut socket = net::UnixStream::connect_addr(&address).unwrap();

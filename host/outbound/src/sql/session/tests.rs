@@ -211,8 +211,8 @@ async fn connection_without_authorities_trusts_operator_authorities() {
     let mut target = target("127.0.0.1", server.address.port(), "verify-full");
     target.tls.root_certificates = None;
     let authority = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-    for (known, lets_in) in [(AUTHORITY, true), (OTHER_AUTHORITY, false)] {
-        let aim = DialTarget { target: &target, tls: &TlsConfigs::new(&[authority(known)]) };
+    for (pem, lets_in) in [(AUTHORITY, true), (OTHER_AUTHORITY, false)] {
+        let aim = DialTarget { target: &target, tls: &TlsConfigs::new(&[authority(pem)]) };
         let opened = VettedPool::open_vetted(aim, &target.endpoints[0], &[server.address]).await;
         assert_eq!(opened.is_ok(), lets_in);
     }

@@ -5,17 +5,17 @@ use super::*;
 const MIB: usize = 1 << 20;
 
 /// Returns the memory limit in MiB of a mount with these lines. An empty `granted` means no grants.
-fn memory(maker: Publisher, asked: &str, ceiling: Option<&str>, granted: &str) -> usize {
+fn memory(maker: Publisher, patterns: &str, ceiling: Option<&str>, granted: &str) -> usize {
     let lines = |text: &str| -> Vec<GrantPattern> {
         text.split_whitespace().map(|line| line.parse().unwrap()).collect()
     };
     let granted: Vec<Grant> =
         granted.split_whitespace().map(|line| line.parse().unwrap()).collect();
-    let (asked, ceiling) = (lines(asked), ceiling.map(lines));
+    let (patterns, ceiling) = (lines(patterns), ceiling.map(lines));
     let rights = GrantLayers {
         mount: "m/",
         maker,
-        asked: &asked,
+        asked: &patterns,
         ceiling: ceiling.as_deref(),
         granted: (!granted.is_empty()).then_some(&granted),
     };
@@ -39,8 +39,8 @@ fn ceiling_bounds_limits_and_asks_widen_officials_only() {
         (Uploaded, "", Some("sql"), "limit:memory=128MiB", 64),
         (Uploaded, "", Some("limit:memory=8MiB"), "", 8),
     ];
-    for (row, (maker, asked, ceiling, granted, expected)) in table.into_iter().enumerate() {
-        assert_eq!(memory(maker, asked, ceiling, granted), expected, "row {row}");
+    for (row, (maker, patterns, ceiling, granted, expected)) in table.into_iter().enumerate() {
+        assert_eq!(memory(maker, patterns, ceiling, granted), expected, "row {row}");
     }
 }
 

@@ -146,8 +146,8 @@ async fn targets(
     }
     let settings =
         Fingerprint::begin().bytes(&plugin.identity().digest).bytes(&connection.settings).end();
-    if let Some(known) = state.resources.targets.find(state.mount(), &settings) {
-        return Ok(known);
+    if let Some(targets) = state.resources.targets.find(state.mount(), &settings) {
+        return Ok(targets);
     }
     let mut store = NestedCall::store(state, plugin, &[]);
     let work = async {

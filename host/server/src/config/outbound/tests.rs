@@ -14,7 +14,7 @@ fn read(block: &str) -> Result<OutboundSettings, ConfigRefusal> {
 
 fn load(block: &str, variables: &[(&str, &str)]) -> Result<String, String> {
     let environment = |name: &str| {
-        let found = variables.iter().find(|(known, _)| *known == name);
+        let found = variables.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| OsString::from(value))
     };
     read(block).unwrap().load(&environment).map(|outbound| format!("{outbound:?}"))
@@ -25,13 +25,13 @@ fn settings_missing_in_file_come_from_environment() {
     let both =
         [("HTTPS_PROXY", "http://user:hunter2@big:1"), ("NO_PROXY", "a.example, .b.example")];
     let small = [("https_proxy", "small:2"), ("no_proxy", "::1,10.0.0.0/8")];
-    let told = load("", &both).unwrap();
-    assert!(told.contains("Proxy(http://big:1)") && told.contains("a.example"), "{told}");
-    assert!(told.contains("Below(\"b.example\")") && !told.contains(SECRET), "{told}");
+    let shown = load("", &both).unwrap();
+    assert!(shown.contains("Proxy(http://big:1)") && shown.contains("a.example"), "{shown}");
+    assert!(shown.contains("Below(\"b.example\")") && !shown.contains(SECRET), "{shown}");
     assert!(load("", &small).unwrap().contains("Proxy(http://small:2)"));
     assert!(load("", &[both[0], small[0]]).unwrap().contains("http://big:1"));
-    let told = load("http_proxy = \"http://own:3\"\n no_proxy = []", &both).unwrap();
-    assert!(told.contains("Proxy(http://own:3)") && !told.contains("example"), "{told}");
+    let shown = load("http_proxy = \"http://own:3\"\n no_proxy = []", &both).unwrap();
+    assert!(shown.contains("Proxy(http://own:3)") && !shown.contains("example"), "{shown}");
     assert!(
         !load("http_proxy = \"\"", &both).unwrap().contains("Proxy("),
         "the empty text means no proxy"
@@ -80,7 +80,7 @@ fn files_that_are_named_are_read_and_checked() {
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
         match (load(&block, &[]), says) {
-            (Ok(told), None) => assert!(!told.contains(SECRET), "{told}"),
+            (Ok(shown), None) => assert!(!shown.contains(SECRET), "{shown}"),
             (Err(why), Some(says)) => assert!(why.contains(says) && !why.contains(SECRET), "{why}"),
             (other, says) => panic!("{other:?} {says:?}"),
         }

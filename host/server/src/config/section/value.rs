@@ -71,8 +71,8 @@ impl<'a> ConfigValue<'a> {
             ConfigLiteral::Text(text) => text.clone(),
             _ => return Err(self.wrong_type("a whole number such as 1024")),
         };
-        let whole = number.parse().map_err(|_| format!("{number} is not a whole number"));
-        self.within(whole, (least, most), |count| count.to_string())
+        let count = number.parse().map_err(|_| format!("{number} is not a whole number"));
+        self.within(count, (least, most), |count| count.to_string())
     }
 
     fn within(

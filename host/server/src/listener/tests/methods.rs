@@ -69,8 +69,8 @@ async fn every_method_answers_alike_over_both_http_versions() {
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
     for (method, status) in METHODS {
-        let asked = request(method, "https://localhost/v1/a");
-        let two = read(sender.send_request(asked).await.unwrap()).await;
+        let http_request = request(method, "https://localhost/v1/a");
+        let two = read(sender.send_request(http_request).await.unwrap()).await;
         let one = over_http1(&running, &authority, method, "/v1/a").await;
         assert_eq!((one.0, two.0), (status, status), "{method}");
         assert_eq!(two.2.is_empty(), method == "HEAD", "{method}: {:?}", two.2);
@@ -104,8 +104,8 @@ async fn http2_connect_is_refused_and_connection_continues() {
     let authority = TestAuthority::new();
     let running = start_tls(&authority).await;
     let (mut sender, _connection) = http2(running.address, &authority).await;
-    let asked = HttpRequest::builder().method(Method::CONNECT).uri("localhost:443");
-    let refused = sender.send_request(asked.body(Empty::new()).unwrap()).await.unwrap();
+    let builder = HttpRequest::builder().method(Method::CONNECT).uri("localhost:443");
+    let refused = sender.send_request(builder.body(Empty::new()).unwrap()).await.unwrap();
     assert!([400, 404, 405].contains(&refused.status().as_u16()), "{}", refused.status());
     let next = sender.send_request(request("GET", "https://localhost/v1/a")).await.unwrap();
     assert_eq!(read(next).await.0, 200);

@@ -4,7 +4,7 @@
 //! keep a password that is in force at another place of the directory.
 
 use super::{Bed, check_out, status};
-use crate::directory::tell_contexts;
+use crate::directory::report_contexts;
 use crate::fixture::{configured, dn};
 use bulkhead_sdk::ldap::{LdapFault, LdapFaultCode};
 use bulkhead_sdk::testbed::{Flavour, Reply};
@@ -30,7 +30,7 @@ fn hide_id(bed: &Bed, flavour: Flavour, name: &str) {
 /// Returns a bed with the set `team` of `svc1`, which is lent.
 fn lent(flavour: Flavour) -> (Bed, Reply) {
     let bed = configured(flavour);
-    tell_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
+    report_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
     lend(bed)
 }
 
@@ -92,7 +92,7 @@ fn account_moved_outside_searched_entries_stays_lent() {
     bed.host.directory().rename(&dn("svc1"), ELSEWHERE);
     assert_kept(&bed, &lent, "naming context");
     assert!(has(&bed, ELSEWHERE, &lent.data["password"]));
-    tell_contexts(&bed.host, false, &["DC=corp,DC=example"]);
+    report_contexts(&bed.host, false, &["DC=corp,DC=example"]);
     revoke(&bed, &lent).unwrap();
     assert!(!has(&bed, ELSEWHERE, &lent.data["password"]));
     assert_eq!(status(&bed), json!({"svc1": {"available": true}}), "the error is over");
@@ -177,7 +177,7 @@ fn account_with_no_longer_readable_id_stays_lent() {
 fn account_without_id_is_not_taken_for_deleted() {
     for flavour in BOTH {
         let bed = configured(flavour);
-        tell_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
+        report_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
         hide_id(&bed, flavour, "svc1");
         let (bed, lent) = lend(bed);
         bed.host.directory().rename(&dn("svc1"), ELSEWHERE);
@@ -193,12 +193,12 @@ fn account_without_id_is_not_taken_for_deleted() {
 fn newly_readable_id_is_recorded_and_followed() {
     for flavour in BOTH {
         let bed = configured(flavour);
-        tell_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
+        report_contexts(&bed.host, flavour == Flavour::ActiveDirectory, &["DC=corp,DC=example"]);
         hide_id(&bed, flavour, "svc1");
         let set = json!({ "service_account_names": "svc1" });
         bed.host.directory().add("DC=corp,DC=example", "", &[("dc", "corp")]);
-        let told = bed.write("library/team", &set).unwrap();
-        assert!(told.warnings[0].contains("\"svc1\""), "{:?}", told.warnings);
+        let answer = bed.write("library/team", &set).unwrap();
+        assert!(answer.warnings[0].contains("\"svc1\""), "{:?}", answer.warnings);
         let (attribute, id) = id_of_others(flavour);
         bed.host.directory().set(&dn("svc1"), attribute, id);
         revoke(&bed, &check_out(&bed)).unwrap();
@@ -248,7 +248,7 @@ fn interrupted_check_in_of_moved_account_stays_open() {
     let refused = bed.run_guards().unwrap_err();
     assert!(refused.message.contains("naming context"), "{refused}");
     assert_eq!(status(&bed)["svc1"]["last_error"], refused.message);
-    tell_contexts(&bed.host, false, &["DC=corp,DC=example"]);
+    report_contexts(&bed.host, false, &["DC=corp,DC=example"]);
     bed.run_guards().unwrap();
     assert!(!has(&bed, ELSEWHERE, &lent.data["password"]));
     assert_eq!(status(&bed), json!({"svc1": {"available": true}}));

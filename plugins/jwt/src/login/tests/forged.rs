@@ -88,8 +88,8 @@ fn key_inside_token_is_not_used() {
     assert!(message(stage.login_with(&jwt)).contains("signature"));
     let stage = Stage::discovering(&json!({}));
     assert!(message(stage.login_with(&jwt)).contains("a key that is not known"));
-    let asked = stage.bed.host.requests();
-    assert!(asked.iter().all(|request| request.url.starts_with(ISSUER)));
+    let requests = stage.bed.host.requests();
+    assert!(requests.iter().all(|request| request.url.starts_with(ISSUER)));
 }
 
 #[test]

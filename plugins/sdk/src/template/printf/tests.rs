@@ -16,8 +16,8 @@ fn every_format_gives_the_text_of_go() {
             Value::Bool(flag) => PrintedValue::Bool(*flag),
             number => PrintedValue::Int(number.as_i64().unwrap()),
         };
-        let made = printf(&format, &[value]).unwrap();
-        assert_eq!(String::from_utf8(made).unwrap(), text, "{line}");
+        let output = printf(&format, &[value]).unwrap();
+        assert_eq!(String::from_utf8(output).unwrap(), text, "{line}");
         seen += 1;
     }
     assert_eq!(seen, 88);

@@ -42,13 +42,13 @@ impl Server {
         let versions: Vec<&str> =
             [oldest].into_iter().chain(&self.newer).map(String::as_str).collect();
         let newest = versions.last().copied().unwrap_or_default();
-        let asked = if choice.version.is_empty() { newest } else { choice.version };
-        if versions.contains(&asked) {
-            return Ok(asked.to_owned());
+        let version = if choice.version.is_empty() { newest } else { choice.version };
+        if versions.contains(&version) {
+            return Ok(version.to_owned());
         }
         let (plugin, versions) = (choice.plugin, versions.join(", "));
         let message =
-            format!("database plugin {plugin:?} has no version {asked:?}; there is {versions}");
+            format!("database plugin {plugin:?} has no version {version:?}; there is {versions}");
         Err(Failure::new(FailureKind::NotFound, message))
     }
 
@@ -61,14 +61,14 @@ impl Server {
         statements: &[String],
     ) -> Account {
         self.created += 1;
-        let made = User {
+        let database_user = User {
             credential: user.credential.clone(),
             expires: user.expires,
             statements: statements.to_vec(),
             identity: format!("identity-{}", self.created),
         };
-        let account = Account { identity: made.identity.clone(), ..Account::named(&name) };
-        self.users.insert((connection.name.clone(), name), made);
+        let account = Account { identity: database_user.identity.clone(), ..Account::named(&name) };
+        self.users.insert((connection.name.clone(), name), database_user);
         account
     }
 

@@ -96,7 +96,7 @@ impl Account {
     ) -> Result<(), LdapFault> {
         for change in changes {
             let (name, values) = change.attribute();
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
             match (flavour, change, values) {
                 (Flavour::ActiveDirectory, AttributeChange::Delete(..), [old])
                     if is("unicodePwd") =>
@@ -131,7 +131,7 @@ impl Account {
 
     /// Sets an attribute; without values, removes the attribute.
     pub(super) fn replace(&mut self, name: &str, values: Vec<Vec<u8>>) {
-        self.entry.attributes.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.entry.attributes.retain(|(attribute, _)| !attribute.eq_ignore_ascii_case(name));
         if !values.is_empty() {
             self.entry.attributes.push((name.to_owned(), values));
         }

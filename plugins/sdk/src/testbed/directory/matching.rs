@@ -64,7 +64,7 @@ pub(super) fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// Returns the entry with the requested attributes only.
 pub(super) fn selected(entry: &LdapEntry, attributes: &[String]) -> LdapEntry {
     let is_asked = |name: &str| {
-        attributes.iter().any(|asked| asked == "*" || asked.eq_ignore_ascii_case(name))
+        attributes.iter().any(|attribute| attribute == "*" || attribute.eq_ignore_ascii_case(name))
     };
     let shown = entry.attributes.iter().filter(|(name, _)| is_asked(name));
     LdapEntry { dn: entry.dn.clone(), attributes: shown.cloned().collect() }

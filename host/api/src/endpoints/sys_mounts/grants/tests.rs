@@ -116,8 +116,8 @@ fn grant_above_ceiling_is_refused_unless_already_present() {
                 "{why}"
             );
         }
-        let kept = below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
-        assert_eq!(kept.unwrap().unwrap(), [line, "database:x"]);
+        let list = below(Some(&ceiling), Some(&[line]), json!({ "add_grants": ["database:x"] }));
+        assert_eq!(list.unwrap().unwrap(), [line, "database:x"]);
     }
     let fits = json!({ "grants": ["database:x", "limit:memory=96MiB", "sql:postgres://db:5432"] });
     assert_eq!(below(Some(&ceiling), None, fits).unwrap().unwrap().len(), 3);

@@ -164,9 +164,12 @@ async fn first_statement_includes_begin_unless_failure_is_allowed() {
     let mut may_fail = statements(&["refused"]);
     may_fail[0].may_fail = true;
     transact(&sessions, &may_fail).await.unwrap();
-    let asked = journal.asked();
-    assert_eq!((asked.len(), asked[0].as_str()), (4, "BEGIN"), "{asked:?}");
-    assert!(asked[1].starts_with("SAVEPOINT") && asked[2].starts_with("ROLLBACK TO"), "{asked:?}");
+    let requests = journal.asked();
+    assert_eq!((requests.len(), requests[0].as_str()), (4, "BEGIN"), "{requests:?}");
+    assert!(
+        requests[1].starts_with("SAVEPOINT") && requests[2].starts_with("ROLLBACK TO"),
+        "{requests:?}"
+    );
     transact(&sessions, &[]).await.unwrap();
     assert_eq!(journal.asked(), ["BEGIN", "COMMIT"]);
 }

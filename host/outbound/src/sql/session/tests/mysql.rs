@@ -112,7 +112,8 @@ async fn server_announcing_excessive_columns_is_left() {
         // Opening the sessions runs `SELECT 1`, and so receives the hostile answer.
         let opened = open_mysql(server(SERVER, manners).await, "require");
         let opened = tokio::time::timeout(Duration::from_millis(500), opened).await;
-        let is_left = opened.map_or(true, |told| told.is_err_and(|why| why.code == "unreachable"));
+        let is_left =
+            opened.map_or(true, |result| result.is_err_and(|why| why.code == "unreachable"));
         assert!(is_left, "{says:?}");
     }
 }
