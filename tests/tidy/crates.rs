@@ -12,7 +12,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/wire", &["fuzz"]),
     ("host/store", &["wire"]),
     ("host/crypto", &["wire", "fuzz"]),
-    ("host/tls", &["wire"]),
+    ("host/tls", &["crypto", "wire"]),
     ("host/outbound", &["tls", "wire"]),
     ("host/sandbox", &["outbound", "store", "crypto", "wire", "fuzz"]),
     ("host/access", &["store", "crypto", "wire", "fuzz"]),
@@ -39,7 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 
 /// Dependencies that only the listed crates may have. Other crates use the functions of these
 /// crates.
-const BELONGS_TO: [(&str, &[&str]); 13] = [
+const BELONGS_TO: [(&str, &[&str]); 15] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
@@ -64,6 +64,9 @@ const BELONGS_TO: [(&str, &[&str]); 13] = [
     ("url", &["host/outbound"]),
     ("ureq", &["tests"]),
     ("chacha20poly1305", &["host/store"]),
+    // One reader of DER.
+    ("der", &["host/crypto"]),
+    ("x509-cert", &["host/crypto"]),
 ];
 
 /// Returns the names of a manifest's dependencies, including dev- and build-dependencies.

@@ -13,13 +13,14 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! asn1 → kind → limits → algorithm → digest → jwk → password → pem → secret → x509 → chain
-//! → public_key → certificate → private_key → generate → signature → issue
+//! asn1 → certificate_members → kind → limits → algorithm → digest → jwk → password → pem → secret
+//! → x509 → chain → public_key → certificate → private_key → generate → signature → issue
 //! ```
 
 mod algorithm;
 mod asn1;
 mod certificate;
+mod certificate_members;
 mod chain;
 mod digest;
 mod generate;
@@ -37,6 +38,7 @@ mod x509;
 
 pub use algorithm::SignatureAlgorithm;
 pub use certificate::Certificate;
+pub use certificate_members::CertificateMembers;
 pub use chain::{CertificateUsage, ChainVerification};
 pub use digest::{digest, hmac, sha256};
 pub use generate::{GeneratedKeyPair, KeyFormat, KeyParameters};

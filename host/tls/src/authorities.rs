@@ -3,7 +3,7 @@
 //! This file prevents trust in an authority after its end: rustls does not look at the validity
 //! period of a trusted authority.
 
-use crate::der;
+use bulkhead_crypto::CertificateMembers;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{Error, RootCertStore};
 use std::fmt;
@@ -88,7 +88,8 @@ impl Authorities {
 
 /// Returns the end of validity in seconds since 1970; 0 if the certificate does not tell its end.
 fn end_of(certificate: &CertificateDer<'_>) -> u64 {
-    let ends = der::parse_members(certificate).and_then(|members| read_time(&members.ends));
+    let members = CertificateMembers::read(certificate);
+    let ends = members.and_then(|members| read_time(&members.ends));
     ends.unwrap_or_default()
 }
 

@@ -1,8 +1,8 @@
 //! The server's certificate chain and key, with the checks that clients can follow the chain.
 
-use crate::der::{self, CertificateMembers};
 use crate::files::NamedFile;
 use crate::machine_clock::machine_time;
+use bulkhead_crypto::CertificateMembers;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A certificate chain with its key.
@@ -28,7 +28,7 @@ impl CertificateChain {
 
     /// Returns the earliest end of validity in the chain.
     pub(crate) fn earliest_end(&self) -> String {
-        let all = self.certificates.iter().filter_map(|one| der::parse_members(one));
+        let all = self.certificates.iter().filter_map(|one| CertificateMembers::read(one));
         all.map(|one| one.ends).min().map(|ends| format_time(&ends)).unwrap_or_default()
     }
 }
@@ -39,7 +39,7 @@ fn check_order(file: &NamedFile, certificates: &[CertificateDer<'static>]) -> Re
     let read = |(index, one): (usize, &'static str)| format!("certificate {index} of {file} {one}");
     let mut all: Vec<CertificateMembers<'_>> = Vec::new();
     for (index, one) in certificates.iter().enumerate() {
-        let members = der::parse_members(one);
+        let members = CertificateMembers::read(one);
         all.push(members.ok_or_else(|| {
             read((index + 1, "is not an X.509 certificate; write the file again"))
         })?);
@@ -69,7 +69,7 @@ pub(crate) fn check_time(
 ) -> Result<(), String> {
     let now = current_time();
     for (index, one) in certificates.iter().enumerate() {
-        if let Some(members) = der::parse_members(one).filter(|members| members.ends < now) {
+        if let Some(members) = CertificateMembers::read(one).filter(|members| members.ends < now) {
             return Err(format!(
                 "certificate {} of {file} ended at {}; renew the certificate, or set this \
                  machine's clock",

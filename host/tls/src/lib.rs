@@ -10,14 +10,13 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! der → authorities → machine_clock → issuing → pem → server_name → verifiers → fault → versions
+//! authorities → machine_clock → issuing → pem → server_name → verifiers → fault → versions
 //! → files → suites → chain → client → server → renewal
 //! ```
 
 mod authorities;
 mod chain;
 mod client;
-mod der;
 mod fault;
 mod files;
 pub mod issuing;

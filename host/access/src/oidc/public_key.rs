@@ -2,12 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bulkhead_crypto::{PublicKey, encode_pem};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-/// DER tags of an RSA public key.
-const SEQUENCE: u8 = 0x30;
-const INTEGER: u8 = 0x02;
 
 /// A public key. Numbers are in unpadded URL-safe base64.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,13 +22,11 @@ pub(super) enum PublicJwk {
 }
 
 impl PublicJwk {
-    /// Parses the DER structure `RSAPublicKey`; `None` for other bytes.
+    /// Converts the DER structure `RSAPublicKey`; `None` for other bytes and for keys that
+    /// `host/crypto` refuses, such as short keys.
     pub(super) fn of_rsa(der: &[u8]) -> Option<Self> {
-        let (inner, nothing) = split_element(der, SEQUENCE)?;
-        let (modulus, inner) = split_element(inner, INTEGER)?;
-        let (exponent, inner) = split_element(inner, INTEGER)?;
-        let is_whole = nothing.is_empty() && inner.is_empty();
-        is_whole.then(|| Self::Rsa { n: encode_number(modulus), e: encode_number(exponent) })
+        let key = PublicKey::read(&encode_pem("RSA PUBLIC KEY", der)).ok()?;
+        serde_json::from_str(&key.jwk().ok()?).ok()
     }
 
     /// Parses an uncompressed point: a 4, and both coordinates; `None` for other bytes.
@@ -73,55 +68,32 @@ pub(super) fn encode_base64(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Encodes a positive number, without the zero byte that DER puts before a high first bit.
-fn encode_number(bytes: &[u8]) -> String {
-    encode_base64(bytes.strip_prefix(&[0]).unwrap_or(bytes))
-}
-
-/// Returns the content of the element with this tag at the front of `der`, and the rest.
-fn split_element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (length, content) = length(der.strip_prefix(&[tag])?)?;
-    content.split_at_checked(length)
-}
-
-/// Returns the length at the front of `der`, and the rest.
-fn length(der: &[u8]) -> Option<(usize, &[u8])> {
-    let (first, rest) = der.split_first()?;
-    if *first < 0x80 {
-        return Some((usize::from(*first), rest));
-    }
-    match (first, rest) {
-        (0x81, [length, rest @ ..]) => Some((usize::from(*length), rest)),
-        (0x82, [high, low, rest @ ..]) => {
-            Some((usize::from(u16::from_be_bytes([*high, *low])), rest))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns an `RSAPublicKey` with a modulus of 2048 bits and the exponent 65537.
+    fn rsa_key() -> Vec<u8> {
+        let mut der = vec![0x30, 0x82, 0x01, 0x0a, 0x02, 0x82, 0x01, 0x01, 0];
+        der.extend([0xab; 256]);
+        der.extend([0x02, 3, 1, 0, 1]);
+        der
+    }
+
     #[test]
     fn rsa_modulus_is_read_without_leading_zero() {
-        let mut der = vec![SEQUENCE, 0x82, 0x01, 0x0a, INTEGER, 0x82, 0x01, 0x01, 0];
-        der.extend([0xab; 256]);
-        der.extend([INTEGER, 3, 1, 0, 1]);
         let expected = PublicJwk::Rsa { n: encode_base64(&[0xab; 256]), e: "AQAB".to_owned() };
-        assert_eq!(PublicJwk::of_rsa(&der), Some(expected));
+        assert_eq!(PublicJwk::of_rsa(&rsa_key()), Some(expected));
     }
 
     #[test]
     fn text_without_rsa_key_reads_as_none() {
-        let key_bytes = [SEQUENCE, 6, INTEGER, 1, 5, INTEGER, 1, 3];
-        assert!(PublicJwk::of_rsa(&key_bytes).is_some());
+        let key_bytes = rsa_key();
         for length in 0..key_bytes.len() {
             assert_eq!(PublicJwk::of_rsa(key_bytes.get(..length).unwrap()), None, "{length}");
         }
         let longer = [key_bytes.as_slice(), &[0]].concat();
         assert_eq!(PublicJwk::of_rsa(&longer), None);
-        assert_eq!(PublicJwk::of_rsa(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
     }
 
     #[test]
