@@ -27,14 +27,14 @@ mod uuid;
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, delete, list, list_by, read, write};
 use bulkhead_sdk::token_params::FIELDS;
-use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login};
+use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login, MountedPlugin};
 
 /// Auth method `approle`.
 pub struct Approle;
 
 const ROLE: &[Field] = &[Field::name_of("role_name", "the role's name, in lower case")];
 
-impl AuthMethod for Approle {
+impl MountedPlugin for Approle {
     const NAME: &'static str = "approle";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -129,6 +129,12 @@ impl AuthMethod for Approle {
             .login(),
     ];
 
+    fn wake(host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        tidy::wake(host, key)
+    }
+}
+
+impl AuthMethod for Approle {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,
@@ -136,10 +142,6 @@ impl AuthMethod for Approle {
         _increment: u64,
     ) -> Result<Login, Failure> {
         login::renew(host, held_login)
-    }
-
-    fn wake(host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
-        tidy::wake(host, key)
     }
 }
 

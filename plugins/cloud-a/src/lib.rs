@@ -46,7 +46,7 @@ mod stated;
 
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login};
+use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login, MountedPlugin};
 use bulkhead_sdk::{rotation, token_params};
 
 /// Auth method `cloud-a`.
@@ -54,7 +54,7 @@ pub struct CloudA;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
 
-impl AuthMethod for CloudA {
+impl MountedPlugin for CloudA {
     const NAME: &'static str = "cloud-a";
     const ALIASES: &'static [&'static str] = &["azure"];
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
@@ -91,6 +91,12 @@ impl AuthMethod for CloudA {
             .deadline(login::LOGIN_TIMEOUT_SECS),
     ];
 
+    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        root_rotation::wake(host, context, key)
+    }
+}
+
+impl AuthMethod for CloudA {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,
@@ -98,10 +104,6 @@ impl AuthMethod for CloudA {
         _increment: u64,
     ) -> Result<Login, Failure> {
         renewal::renew(host, login)
-    }
-
-    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
-        root_rotation::wake(host, context, key)
     }
 }
 

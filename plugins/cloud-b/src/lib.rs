@@ -46,7 +46,8 @@ mod settings;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{
-    AuthMethod, Context, Failure, HeldLogin, Host, Login, intent, rotation, token_params,
+    AuthMethod, Context, Failure, HeldLogin, Host, Login, MountedPlugin, intent, rotation,
+    token_params,
 };
 
 /// Auth method `cloud-b`.
@@ -55,7 +56,7 @@ pub struct CloudB;
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name, in lower case")];
 const EXPLAINED: &[Field] = &[Field::text("jwt", "the token of the login to explain").secret()];
 
-impl AuthMethod for CloudB {
+impl MountedPlugin for CloudB {
     const NAME: &'static str = "cloud-b";
     const ALIASES: &'static [&'static str] = &["gcp"];
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
@@ -92,15 +93,6 @@ impl AuthMethod for CloudB {
         write("login", login::write).about("Logs in.").fields(&[login::FIELDS]).login(),
     ];
 
-    fn renew_login(
-        host: &dyn Host,
-        context: &Context,
-        login: &HeldLogin,
-        _increment: u64,
-    ) -> Result<Login, Failure> {
-        renewal::renew(host, context, login)
-    }
-
     /// Runs the task of a timer: a scheduled rotation, or the completion of an unfinished call.
     fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
         match key {
@@ -113,6 +105,17 @@ impl AuthMethod for CloudB {
             }
             _ => Err(Failure::internal(format!("the auth method cloud-b knows no timer {key:?}"))),
         }
+    }
+}
+
+impl AuthMethod for CloudB {
+    fn renew_login(
+        host: &dyn Host,
+        context: &Context,
+        login: &HeldLogin,
+        _increment: u64,
+    ) -> Result<Login, Failure> {
+        renewal::renew(host, context, login)
     }
 }
 

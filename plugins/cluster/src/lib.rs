@@ -32,14 +32,14 @@ mod target;
 mod token;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Lease, RevocationReason, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, Lease, MountedPlugin, RevocationReason, SecretsEngine};
 
 /// The engine.
 pub struct Cluster;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
 
-impl SecretsEngine for Cluster {
+impl MountedPlugin for Cluster {
     const NAME: &'static str = "cluster";
     const ALIASES: &'static [&'static str] = &["kubernetes"];
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
@@ -68,7 +68,9 @@ impl SecretsEngine for Cluster {
             .fields(&[ROLE, creds::FIELDS])
             .leases(),
     ];
+}
 
+impl SecretsEngine for Cluster {
     fn revoke(
         host: &dyn Host,
         _context: &Context,

@@ -49,7 +49,7 @@ use crate::redaction::SECRET_SETTINGS;
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::{
-    Context, Failure, Host, Lease, Metric, Renewal, RevocationReason, SecretsEngine,
+    Context, Failure, Host, Lease, Metric, MountedPlugin, Renewal, RevocationReason, SecretsEngine,
 };
 
 /// The database secrets engine.
@@ -59,7 +59,7 @@ const CONNECTION: &[Field] = &[Field::name_of("name", "the connection's name")];
 const STATIC_ROLE: &[Field] = &[Field::name_of("name", "the static role's name")];
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name")];
 
-impl SecretsEngine for Database {
+impl MountedPlugin for Database {
     const NAME: &'static str = "database";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -136,24 +136,6 @@ impl SecretsEngine for Database {
             .nested(),
     ];
 
-    fn renew(
-        host: &dyn Host,
-        context: &Context,
-        lease: &Lease,
-        increment: u64,
-    ) -> Result<Renewal, Failure> {
-        lease::renew(host, &context.mount, lease, increment)
-    }
-
-    fn revoke(
-        host: &dyn Host,
-        _context: &Context,
-        lease: &Lease,
-        _reason: RevocationReason,
-    ) -> Result<(), Failure> {
-        lease::revoke(host, lease)
-    }
-
     /// Handles the timer `key`: an unfinished change continues, and a due rotation begins.
     fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
         let unfinished = intent::key_of(key);
@@ -170,6 +152,26 @@ impl SecretsEngine for Database {
             return static_rotation::wake(host, context, role);
         }
         Err(Failure::internal(format!("the engine database knows no timer {key:?}")))
+    }
+}
+
+impl SecretsEngine for Database {
+    fn renew(
+        host: &dyn Host,
+        context: &Context,
+        lease: &Lease,
+        increment: u64,
+    ) -> Result<Renewal, Failure> {
+        lease::renew(host, &context.mount, lease, increment)
+    }
+
+    fn revoke(
+        host: &dyn Host,
+        _context: &Context,
+        lease: &Lease,
+        _reason: RevocationReason,
+    ) -> Result<(), Failure> {
+        lease::revoke(host, lease)
     }
 }
 

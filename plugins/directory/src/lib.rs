@@ -36,7 +36,7 @@ mod times;
 use bulkhead_sdk::intent;
 use bulkhead_sdk::table::{Field, Operation, Row, delete, list, read, write};
 use bulkhead_sdk::{
-    Context, Failure, Host, Lease, Metric, Renewal, RevocationReason, SecretsEngine,
+    Context, Failure, Host, Lease, Metric, MountedPlugin, Renewal, RevocationReason, SecretsEngine,
 };
 
 /// The directory secrets engine.
@@ -47,7 +47,7 @@ const SET: &[Field] = &[Field::name_of("name", "the set's name")];
 /// Deadline, in seconds, of calls that change the passwords of several accounts.
 const SET_ROTATION_TIMEOUT_SECS: u64 = 300;
 
-impl SecretsEngine for Directory {
+impl MountedPlugin for Directory {
     const NAME: &'static str = "directory";
     const ALIASES: &'static [&'static str] = &["ad"];
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
@@ -109,6 +109,19 @@ impl SecretsEngine for Directory {
             .deadline(SET_ROTATION_TIMEOUT_SECS),
     ];
 
+    /// Finishes password changes that their call left unfinished, and reports the figures of all
+    /// accounts when their timer is due.
+    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
+        match intent::key_of(key) {
+            Some(rotate_root::KEY) => rotate_root::finish(host, &context.mount),
+            Some(account) => rotation::finish(host, &context.mount, account),
+            None if key == figures::KEY => figures::look(host),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SecretsEngine for Directory {
     fn renew(
         host: &dyn Host,
         context: &Context,
@@ -125,17 +138,6 @@ impl SecretsEngine for Directory {
         reason: RevocationReason,
     ) -> Result<(), Failure> {
         library::revoke(host, &context.mount, lease, reason)
-    }
-
-    /// Finishes password changes that their call left unfinished, and reports the figures of all
-    /// accounts when their timer is due.
-    fn wake(host: &dyn Host, context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
-        match intent::key_of(key) {
-            Some(rotate_root::KEY) => rotate_root::finish(host, &context.mount),
-            Some(account) => rotation::finish(host, &context.mount, account),
-            None if key == figures::KEY => figures::look(host),
-            None => Ok(()),
-        }
     }
 }
 

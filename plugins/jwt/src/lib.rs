@@ -28,14 +28,14 @@ mod times;
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::token_params;
-use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login};
+use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login, MountedPlugin};
 
 /// Auth method `jwt`.
 pub struct Jwt;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name, in lower case")];
 
-impl AuthMethod for Jwt {
+impl MountedPlugin for Jwt {
     const NAME: &'static str = "jwt";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -62,7 +62,9 @@ impl AuthMethod for Jwt {
             .login()
             .deadline(login::DEADLINE),
     ];
+}
 
+impl AuthMethod for Jwt {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,

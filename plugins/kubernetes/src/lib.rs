@@ -31,14 +31,14 @@ mod token;
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::token_params;
-use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login};
+use bulkhead_sdk::{AuthMethod, Failure, HeldLogin, Host, Login, MountedPlugin};
 
 /// Auth method `kubernetes`.
 pub struct Kubernetes;
 
 const ROLE: &[Field] = &[Field::name_of("name", "the role's name, in lower case")];
 
-impl AuthMethod for Kubernetes {
+impl MountedPlugin for Kubernetes {
     const NAME: &'static str = "kubernetes";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -65,7 +65,9 @@ impl AuthMethod for Kubernetes {
             .login()
             .deadline(login::DEADLINE),
     ];
+}
 
+impl AuthMethod for Kubernetes {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,

@@ -32,18 +32,17 @@ mod version_record;
 mod versions;
 
 use bulkhead_sdk::table::{Field, Row, delete, list, patch, read, write};
-use bulkhead_sdk::{Context, Failure, Host, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, MountedPlugin, SecretsEngine};
 
 /// The engine.
 pub struct KeyValue;
 
 const PATH: &[Field] = &[Field::text("path", "path of the secret")];
 
-impl SecretsEngine for KeyValue {
+impl MountedPlugin for KeyValue {
     const NAME: &'static str = "kv";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
-    const UPGRADES_API: bool = true;
     const ABOUT: &'static str = "Keeps secrets, and in version 2 their earlier versions.";
     const TABLE: &'static [Row] = &[
         read("{path+}", v1::read)
@@ -134,6 +133,10 @@ impl SecretsEngine for KeyValue {
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
         upgrade::migrate(host, context, from)
     }
+}
+
+impl SecretsEngine for KeyValue {
+    const UPGRADES_API: bool = true;
 }
 
 bulkhead_sdk::export_secrets_engine!(KeyValue);

@@ -51,25 +51,18 @@ mod tokens;
 
 use bulkhead_sdk::raw::{RawAccess, RawCaller, RawEngine, RawReply, RawRequest};
 use bulkhead_sdk::table::{Row, delete, read, write};
-use bulkhead_sdk::{Context, Failure, Host, Metric, SecretsEngine};
+use bulkhead_sdk::{Context, Failure, Host, Metric, MountedPlugin, SecretsEngine};
 use request::ApiRequest;
 
 /// The scheduler engine.
 pub struct Scheduler;
 
-impl SecretsEngine for Scheduler {
+impl MountedPlugin for Scheduler {
     const NAME: &'static str = "scheduler";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
     const ABOUT: &'static str = "Serves the ACL API of a workload scheduler.";
     const INDEXED: bool = true;
-    const RAW: Option<RawAccess> = Some(RawAccess {
-        headers: &["x-nomad-token", "x-scheduler-token", "authorization", "x-bulkhead-hop"],
-        secret_headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
-        body_limit: 1 << 20,
-        paths: api::SHOWN_PATHS,
-        identifies: true,
-    });
     // Each replicated policy and token costs a request. A run without these limits replicates, too,
     // but 50 times slower.
     const ASKS: &'static [&'static str] =
@@ -94,6 +87,16 @@ impl SecretsEngine for Scheduler {
             None => token_records::expire(host, key),
         }
     }
+}
+
+impl SecretsEngine for Scheduler {
+    const RAW: Option<RawAccess> = Some(RawAccess {
+        headers: &["x-nomad-token", "x-scheduler-token", "authorization", "x-bulkhead-hop"],
+        secret_headers: &["x-nomad-token", "x-scheduler-token", "authorization"],
+        body_limit: 1 << 20,
+        paths: api::SHOWN_PATHS,
+        identifies: true,
+    });
 }
 
 impl RawEngine for Scheduler {

@@ -1,74 +1,25 @@
 //! The trait of an auth method.
 
-use crate::answer::Answer;
 use crate::call::{Call, Context};
 use crate::database_plugin::StoreTime;
 use crate::host::Host;
 use crate::login::Login;
-use crate::metric::Metric;
-use crate::table::{self, Row};
+use crate::mounted_plugin::{self, MountedPlugin};
 use bulkhead_wire::description::ComponentDescription;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::stored::Stored;
 use std::collections::BTreeMap;
 
-/// An auth method: its name and version, its table, and the renewal of its logins.
+/// An auth method: a plugin with logins, which the method renews.
 ///
-/// Rows marked [`login`](Row::login) need no token and answer [`Answer::login`]. An auth method has
-/// neither leases nor database plugins: these interfaces of [`Host`] refuse every call. An auth
-/// method must keep nothing between calls.
-pub trait AuthMethod {
-    /// Canonical name, also a mount type.
-    const NAME: &'static str;
-    /// Further mount types, named as clients of the field name the method. Only for components that
-    /// are part of the server.
-    const ALIASES: &'static [&'static str] = &[];
-    /// Semantic version; most methods use `env!("CARGO_PKG_VERSION")`.
-    const VERSION: &'static str;
-    /// Version of the stored data's shape. A change needs [`migrate`](Self::migrate).
-    const SCHEMA: u32;
-    /// Newest schema of stored data that this version reads, if later versions change the data in a
-    /// way that this version tolerates. A mount can go back to this version from such a version.
-    const READS_SCHEMA_UP_TO: Option<u32> = None;
-    /// One sentence for people.
-    const ABOUT: &'static str;
-    /// Grants that the method needs beyond its own mount, as in
-    /// [`SecretsEngine::ASKS`](crate::SecretsEngine::ASKS).
-    const ASKS: &'static [&'static str] = &[];
-    /// Metrics that the method reports by [`Host::metrics`].
-    const METRICS: &'static [Metric] = &[];
-    /// The routes of the API.
-    const TABLE: &'static [Row];
-    /// As [`SecretsEngine::INDEXED`](crate::SecretsEngine::INDEXED).
-    const INDEXED: bool = false;
-
+/// Rows marked [`login`](crate::table::Row::login) need no token and answer
+/// [`Answer::login`](crate::answer::Answer::login). An auth method has neither leases nor database
+/// plugins: these interfaces of [`Host`] refuse every call.
+pub trait AuthMethod: MountedPlugin {
     /// Builds the description that the host reads at registration.
     #[must_use]
     fn description() -> ComponentDescription {
-        ComponentDescription {
-            kind: "auth-method".to_owned(),
-            name: Self::NAME.to_owned(),
-            aliases: Self::ALIASES.iter().map(|name| (*name).to_owned()).collect(),
-            version: Self::VERSION.to_owned(),
-            schema: Self::SCHEMA,
-            reads_schema_up_to: Self::READS_SCHEMA_UP_TO,
-            indexed: Self::INDEXED,
-            upgrades_api: false,
-            asks: Self::ASKS.iter().map(|line| (*line).to_owned()).collect(),
-            metrics: Self::METRICS.iter().map(Metric::described).collect(),
-            about: Self::ABOUT.to_owned(),
-            routes: Self::TABLE.iter().map(Row::route).collect(),
-            raw: None,
-        }
-    }
-
-    /// Serves a request to a route of the table.
-    ///
-    /// # Errors
-    /// The failure of the row's handler. A caller without a valid proof is refused with permission
-    /// denied or invalid request, never with internal.
-    fn handle(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-        table::dispatch(Self::TABLE, host, call)
+        mounted_plugin::description::<Self>("auth-method")
     }
 
     /// Checks again, from the stored data, that a login may live longer, and returns the login in
@@ -97,32 +48,6 @@ pub trait AuthMethod {
     /// Those of the host; none by default, because the default returns `None`.
     fn alias_lookahead(_host: &dyn Host, _call: &Call) -> Result<Option<String>, Failure> {
         Ok(None)
-    }
-
-    /// Migrates stored data, as [`SecretsEngine::migrate`](crate::SecretsEngine::migrate).
-    ///
-    /// # Errors
-    /// Internal by default, for any schema other than [`SCHEMA`](Self::SCHEMA).
-    fn migrate(_host: &dyn Host, _context: &Context, from: u32) -> Result<(), Failure> {
-        if from == Self::SCHEMA {
-            return Ok(());
-        }
-        let (name, version, schema) = (Self::NAME, Self::VERSION, Self::SCHEMA);
-        Err(Failure::internal(format!(
-            "{name} {version} stores data of schema {schema} and cannot read schema {from}; mount \
-             a version for this schema"
-        )))
-    }
-
-    /// Runs a timer or guard, as [`SecretsEngine::wake`](crate::SecretsEngine::wake).
-    ///
-    /// # Errors
-    /// Any failure leads to another attempt later. Internal by default.
-    fn wake(_host: &dyn Host, _context: &Context, key: &str, _attempt: u32) -> Result<(), Failure> {
-        Err(Failure::internal(format!(
-            "{} was woken for {key:?}, but schedules nothing",
-            Self::NAME
-        )))
     }
 }
 

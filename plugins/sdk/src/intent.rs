@@ -15,11 +15,11 @@
 //! use bulkhead_sdk::host::DatabaseConnection;
 //! use bulkhead_sdk::intent::{self, EarlierCandidates, CandidateSearch, Intent, ProvenCandidate};
 //! use bulkhead_sdk::table::{Row, write};
-//! use bulkhead_sdk::{Answer, Call, Context, Failure, Host, SecretsEngine};
+//! use bulkhead_sdk::{Answer, Call, Context, Failure, Host, MountedPlugin, SecretsEngine};
 //!
 //! struct Rotation;
 //!
-//! impl SecretsEngine for Rotation {
+//! impl MountedPlugin for Rotation {
 //!     const NAME: &'static str = "rotation";
 //!     const VERSION: &'static str = "1.0.0";
 //!     const SCHEMA: u32 = 1;
@@ -33,6 +33,8 @@
 //!         }
 //!     }
 //! }
+//!
+//! impl SecretsEngine for Rotation {}
 //!
 //! fn rotate(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 //!     let intent = Intent::begin(host, "app", "orders", host.passwords().generate("")?)?;

@@ -8,12 +8,12 @@
 //!
 //! ```
 //! use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-//! use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
+//! use bulkhead_sdk::{Answer, Call, Failure, Host, MountedPlugin, SecretsEngine};
 //! use serde::{Deserialize, Serialize};
 //!
 //! struct Notes;
 //!
-//! impl SecretsEngine for Notes {
+//! impl MountedPlugin for Notes {
 //!     const NAME: &'static str = "notes";
 //!     const VERSION: &'static str = "0.1.0";
 //!     const SCHEMA: u32 = 1;
@@ -28,6 +28,9 @@
 //!         list("notes", "note/").about("Lists the names of notes."),
 //!     ];
 //! }
+//!
+//! // Without leases, an engine adds nothing to a mounted plugin.
+//! impl SecretsEngine for Notes {}
 //!
 //! const NAME: &[Field] = &[Field::name_of("name", "the note's name")];
 //! const NOTE: &[Field] = &[
@@ -90,7 +93,7 @@
 //! # Rotations
 //!
 //! Before an engine changes a password or replaces a key, the engine stores the candidate under a
-//! guard: see [`Intent`](intent::Intent). After a crash, [`SecretsEngine::wake`] completes the
+//! guard: see [`Intent`](intent::Intent). After a crash, [`MountedPlugin::wake`] completes the
 //! change.
 //!
 //! Automatic rotation has [`rotation::RotationSettings`], with a period or a cron expression
@@ -103,10 +106,10 @@
 //!
 //! # Auth methods
 //!
-//! Auth methods implement [`AuthMethod`]: again a table. Rows marked [`login`](table::Row::login)
-//! need no token and answer a [`Login`]. The host makes the token, finds the entity of the alias,
-//! and calls [`AuthMethod::renew_login`] before a renewal. [`token_params`] holds the token
-//! settings of roles. `plugins/examples/passphrase` is an example.
+//! Auth methods implement [`MountedPlugin`] with a table, and [`AuthMethod`]. Rows marked
+//! [`login`](table::Row::login) need no token and answer a [`Login`]. The host makes the token,
+//! finds the entity of the alias, and calls [`AuthMethod::renew_login`] before a renewal.
+//! [`token_params`] holds the token settings of roles. `plugins/examples/passphrase` is an example.
 //!
 //! # Database plugins
 //!
@@ -116,7 +119,7 @@
 //! # Other servers
 //!
 //! An engine sends a [`Request`](http::Request) by [`Host::http`], only to origins that
-//! [`SecretsEngine::ASKS`] names and the mount's grants allow. An answer that is needed again, such
+//! [`MountedPlugin::ASKS`] names and the mount's grants allow. An answer that is needed again, such
 //! as an access token, is kept in [`Host::cache`]: one call fetches the answer while others wait.
 //!
 //! # Directories
@@ -138,8 +141,8 @@
 //!
 //! # Another schema
 //!
-//! An engine that changes the shape of its stored data increases [`SecretsEngine::SCHEMA`] and
-//! implements [`SecretsEngine::migrate`], with [`migration::MigrationSteps`] for any number of
+//! An engine that changes the shape of its stored data increases [`MountedPlugin::SCHEMA`] and
+//! implements [`MountedPlugin::migrate`], with [`migration::MigrationSteps`] for any number of
 //! records.
 //!
 //! # Clouds
@@ -150,7 +153,7 @@
 //!
 //! # Metrics
 //!
-//! An engine declares each [`Metric`] in [`SecretsEngine::METRICS`] with the few values of its
+//! An engine declares each [`Metric`] in [`MountedPlugin::METRICS`] with the few values of its
 //! label, and reports values by [`Host::metrics`].
 //!
 //! # Out of reach
@@ -166,8 +169,8 @@
 //! → template → database_component → connection → destination → document → intent → jwt → only_copy
 //! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
 //! → unproven_requests → imports → translation → access_token → issuer_keys → login → answer
-//! → explain → reservation → table → auth_method → engine → rotation → raw → auth_component
-//! → engine_component → testbed → raw_component
+//! → explain → reservation → table → mounted_plugin → auth_method → engine → rotation → raw
+//! → auth_component → engine_component → testbed → raw_component
 //! ```
 
 pub mod access_token;
@@ -195,6 +198,7 @@ pub mod ldap;
 pub mod login;
 pub mod metric;
 pub mod migration;
+pub mod mounted_plugin;
 pub mod only_copy;
 pub mod provider;
 pub mod raw;
@@ -245,6 +249,7 @@ pub use engine::{Lease, Renewal, RevocationReason, SecretsEngine};
 pub use host::Host;
 pub use login::Login;
 pub use metric::Metric;
+pub use mounted_plugin::MountedPlugin;
 pub use token_params::TokenParams;
 
 /// The default allocator of the target. Naming the allocator here lets the compiler inline its

@@ -20,7 +20,7 @@ pub fn seconds(milliseconds: u64) -> f64 {
     milliseconds / 1_000.0
 }
 
-/// Declaration of a metric, listed in [`SecretsEngine::METRICS`](crate::SecretsEngine::METRICS).
+/// Declaration of a metric, listed in [`MountedPlugin::METRICS`](crate::MountedPlugin::METRICS).
 /// `sys/metrics` shows the metric as `bulkhead_<plugin>_<name>`, with the mount's path and the
 /// label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

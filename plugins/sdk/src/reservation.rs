@@ -165,7 +165,8 @@ mod tests {
     use crate::table::{Row, read};
     use crate::testbed::TestBed;
     use crate::{
-        Answer, Call, Context, Failure, FailureKind, Host, Lease, RevocationReason, SecretsEngine,
+        Answer, Call, Context, Failure, FailureKind, Host, Lease, MountedPlugin, RevocationReason,
+        SecretsEngine,
     };
     use bulkhead_wire::stored::Stored;
     use serde::{Deserialize, Serialize};
@@ -184,7 +185,7 @@ mod tests {
         const KIND: &'static str = "door";
     }
 
-    impl SecretsEngine for DoorEngine {
+    impl MountedPlugin for DoorEngine {
         const NAME: &'static str = "doors";
         const VERSION: &'static str = "1.0.0";
         const SCHEMA: u32 = 1;
@@ -199,7 +200,9 @@ mod tests {
             read("forget", forget).about("Opens the door and answers something else."),
             read("jam", jam).about("Does not open the door.").leases(),
         ];
+    }
 
+    impl SecretsEngine for DoorEngine {
         fn revoke(
             host: &dyn Host,
             _context: &Context,

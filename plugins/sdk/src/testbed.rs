@@ -21,6 +21,7 @@ mod host;
 mod http;
 mod identity;
 mod lease_book;
+mod leases;
 mod metrics;
 mod migration;
 mod passwords;
@@ -35,15 +36,16 @@ pub use databases::{User, plugin};
 pub use directory::{Flavour, TestDirectory};
 pub use host::TestHost;
 
-use crate::answer::{Answer, Outcome, Secret};
+use crate::answer::{Answer, Outcome};
 use crate::call::{Call, Caller, Context, Mount};
 use crate::database_plugin::StoreTime;
-use crate::engine::{Lease, Renewal, RevocationReason, SecretsEngine};
+use crate::engine::{Lease, RevocationReason, SecretsEngine};
 use crate::host::Host;
 use crate::login::Login;
+use crate::mounted_plugin::MountedPlugin;
 use bulkhead_wire::api_version;
 use bulkhead_wire::call_limits::CallLimits;
-use bulkhead_wire::description::{Operation, Route, Verb};
+use bulkhead_wire::description::{ComponentDescription, Operation, Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
 use bulkhead_wire::route::{RouteMatch, RouteTable, fill_pattern};
@@ -55,16 +57,21 @@ const PAGE: u32 = 1_000;
 /// Time of a call, in milliseconds.
 const TIME: u64 = 90_000;
 
-/// An engine mounted in a host in memory.
-pub struct TestBed<E> {
+/// Revokes a lease of the mounted plugin.
+type Revocation = fn(&dyn Host, &Context, &Lease, RevocationReason) -> Result<(), Failure>;
+
+/// A plugin mounted in a host in memory: an engine, or the auth method of an [`AuthBed`].
+pub struct TestBed<P> {
     /// The host: clock, storage, lease book, databases and the rest.
     pub host: TestHost,
     /// The caller of requests.
     pub caller: Caller,
-    /// The mount, named after the engine. Default TTL 1 hour and maximum TTL 32 days, unless a test
+    /// The mount, named after the plugin. Default TTL 1 hour and maximum TTL 32 days, unless a test
     /// changes them.
     pub mount: Mount,
-    engine: PhantomData<E>,
+    description: ComponentDescription,
+    revocation: Revocation,
+    plugin: PhantomData<P>,
 }
 
 /// The answer that a caller would receive. No `Debug`: may contain a secret.
@@ -94,22 +101,29 @@ impl<E: SecretsEngine> TestBed<E> {
     /// # Errors
     /// The mistakes in the engine's table.
     pub fn new() -> Result<Self, String> {
+        Self::mounted(E::description(), E::revoke)
+    }
+}
+
+impl<P: MountedPlugin> TestBed<P> {
+    /// Registers a plugin and mounts the plugin.
+    fn mounted(description: ComponentDescription, revocation: Revocation) -> Result<Self, String> {
         let mount = Mount {
-            path: format!("{}/", E::NAME),
-            kind: E::NAME.to_owned(),
+            path: format!("{}/", P::NAME),
+            kind: P::NAME.to_owned(),
             default_ttl: 3_600,
             max_ttl: 2_764_800,
             longest_lease: 2_764_800,
             ..Mount::default()
         };
         let caller = Caller { display_name: "token".to_owned(), ..Caller::default() };
-        RouteTable::new(E::description().routes)?;
+        RouteTable::new(description.routes.clone())?;
         let host = TestHost::default();
-        host.set_limits(CallLimits::asked(E::ASKS));
-        if E::INDEXED {
+        host.set_limits(CallLimits::asked(P::ASKS));
+        if P::INDEXED {
             host.number_commits();
         }
-        Ok(Self { host, caller, mount, engine: PhantomData })
+        Ok(Self { host, caller, mount, description, revocation, plugin: PhantomData })
     }
 
     /// Sends a GET.
@@ -161,29 +175,6 @@ impl<E: SecretsEngine> TestBed<E> {
         self.request(Verb::List, path, &json!({}))
     }
 
-    /// Renews a lease for the time that the engine grants.
-    ///
-    /// # Errors
-    /// The failure of the engine; not found if the lease does not exist.
-    pub fn renew(&self, tag: &str, increment: u64) -> Result<Renewal, Failure> {
-        let lease = self.lease(tag)?;
-        let renewed = self.settle(E::renew(&self.host, &self.context(), &lease, increment))?;
-        self.host.prolong_lease(tag, renewed.ttl);
-        Ok(renewed)
-    }
-
-    /// Revokes a lease.
-    ///
-    /// # Errors
-    /// The failure of the engine, after which the lease stays; not found if the lease does not
-    /// exist.
-    pub fn revoke(&self, tag: &str, reason: RevocationReason) -> Result<(), Failure> {
-        let lease = self.lease(tag)?;
-        self.settle(E::revoke(&self.host, &self.context(), &lease, reason))?;
-        self.host.forget_lease(tag);
-        Ok(())
-    }
-
     /// Fires a timer.
     ///
     /// # Errors
@@ -191,7 +182,7 @@ impl<E: SecretsEngine> TestBed<E> {
     /// exist.
     pub fn wake(&self, key: &str, attempt: u32) -> Result<(), Failure> {
         let rung = self.host.ringing(key)?;
-        let woken = E::wake(&self.host, &self.context(), key, attempt);
+        let woken = P::wake(&self.host, &self.context(), key, attempt);
         if woken.is_ok() {
             self.host.remove_rung(key, &rung);
         }
@@ -247,19 +238,18 @@ impl<E: SecretsEngine> TestBed<E> {
         let mut values = folded.values;
         fields::apply_defaults(route, &mut values, creating)?;
         let call = Call { captures, ..self.call(operation, route, values) };
-        let mut reply = self.reply(E::handle(&self.host, &call), route.login)?;
+        let mut reply = self.reply(P::handle(&self.host, &call), route.login)?;
         reply.warnings.extend(folded.unknown.iter().map(|name| format!("ignored: {name}")));
         Ok(reply)
     }
 
     /// Returns the rows for the mount's option `version`, as the host serves them.
     fn table(&self) -> Result<RouteTable, Failure> {
-        let description = E::description();
         let option = self.mount.options.iter().find(|(name, _)| name == api_version::OPTION);
-        let chosen = description.api_version(option.map(|(_, text)| text.as_str()));
-        let is_served =
-            |route: &Route| [0, chosen.unwrap_or_default()].contains(&route.api_version);
-        let rows = description.routes.into_iter().filter(is_served).collect();
+        let chosen = self.description.api_version(option.map(|(_, text)| text.as_str()));
+        let served = [0, chosen.unwrap_or_default()];
+        let routes = self.description.routes.iter();
+        let rows = routes.filter(|route| served.contains(&route.api_version)).cloned().collect();
         RouteTable::new(rows).map_err(Failure::internal)
     }
 
@@ -364,35 +354,6 @@ impl<E: SecretsEngine> TestBed<E> {
                 Err(Failure::internal("a login was answered on a row that is not marked login"))
             }
         }
-    }
-
-    fn lease_out(&self, secret: Secret, warnings: Vec<String>) -> Result<Reply, Failure> {
-        let ttl = if secret.ttl == 0 { self.mount.default_ttl } else { secret.ttl };
-        let lease = secret.tag().map(str::to_owned);
-        if let Some(tag) = &lease {
-            self.host.confirm_lease(tag, ttl)?;
-        }
-        let (data, max_ttl) = (secret.data, secret.max_ttl);
-        Ok(Reply { data, warnings, lease, ttl, max_ttl, ..Reply::default() })
-    }
-
-    /// Undoes a lease that a call reserved and did not confirm. After a failure the lease stays in
-    /// the lease book, as in the real host.
-    fn undo(&self, lease: &Lease) {
-        self.host.record(format!("undo {}", lease.tag));
-        let revoked = E::revoke(&self.host, &self.context(), lease, RevocationReason::Undo);
-        if self.settle(revoked).is_ok() {
-            self.host.forget_lease(&lease.tag);
-        }
-    }
-
-    /// Returns a lease as the engine receives it.
-    ///
-    /// # Errors
-    /// Not found if the lease does not exist.
-    pub fn lease(&self, tag: &str) -> Result<Lease, Failure> {
-        let unknown = || Failure::new(FailureKind::NotFound, format!("there is no lease {tag:?}"));
-        self.host.lease(tag).ok_or_else(unknown)
     }
 }
 

@@ -5,12 +5,12 @@
 //! audit log.
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine};
+use bulkhead_sdk::{Answer, Call, Failure, Host, MountedPlugin, SecretsEngine};
 use serde::{Deserialize, Serialize};
 
 struct Shelf;
 
-impl SecretsEngine for Shelf {
+impl MountedPlugin for Shelf {
     const NAME: &'static str = "shelf";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -25,6 +25,8 @@ impl SecretsEngine for Shelf {
         list("items", "item/").about("Lists the names of items."),
     ];
 }
+
+impl SecretsEngine for Shelf {}
 
 const NAME: &[Field] = &[Field::name_of("name", "the item's name")];
 const ITEM: &[Field] = &[Field::text("text", "text to store").required().secret()];

@@ -11,14 +11,14 @@ mod users;
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
 use bulkhead_sdk::token_params::{FIELDS, OLD_FIELDS};
-use bulkhead_sdk::{AuthMethod, Call, Failure, HeldLogin, Host, Login};
+use bulkhead_sdk::{AuthMethod, Call, Failure, HeldLogin, Host, Login, MountedPlugin};
 
 /// Auth method `userpass`.
 pub struct Userpass;
 
 const USER: &[Field] = &[Field::name_of("username", "the user's name, in lower case")];
 
-impl AuthMethod for Userpass {
+impl MountedPlugin for Userpass {
     const NAME: &'static str = "userpass";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -46,7 +46,9 @@ impl AuthMethod for Userpass {
             .fields(&[login::USER, login::FIELDS])
             .login(),
     ];
+}
 
+impl AuthMethod for Userpass {
     fn renew_login(
         host: &dyn Host,
         _context: &Context,

@@ -1,13 +1,13 @@
 //! Secrets engine for short notes: a shorter form of the example in the SDK's documentation.
 
 use bulkhead_sdk::table::{Field, Row, delete, list, read, write};
-use bulkhead_sdk::{Answer, Call, Failure, Host, SecretsEngine, stored};
+use bulkhead_sdk::{Answer, Call, Failure, Host, MountedPlugin, SecretsEngine, stored};
 use serde::{Deserialize, Serialize};
 
 /// The secrets engine.
 pub struct Notes;
 
-impl SecretsEngine for Notes {
+impl MountedPlugin for Notes {
     const NAME: &'static str = "notes";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -22,6 +22,8 @@ impl SecretsEngine for Notes {
         list("notes", "note/").about("Lists the names of notes."),
     ];
 }
+
+impl SecretsEngine for Notes {}
 
 const NAME: &[Field] = &[Field::name_of("name", "the note's name")];
 const NOTE: &[Field] = &[Field::text("text", "text to remember").required().secret()];

@@ -3,7 +3,9 @@
 use bulkhead_sdk::call::Context;
 use bulkhead_sdk::table::{Field, Row, write};
 use bulkhead_sdk::token_params::{FIELDS, OLD_FIELDS, TokenParams};
-use bulkhead_sdk::{Answer, AuthMethod, Call, Failure, HeldLogin, Host, Login, stored};
+use bulkhead_sdk::{
+    Answer, AuthMethod, Call, Failure, HeldLogin, Host, Login, MountedPlugin, stored,
+};
 use serde::{Deserialize, Serialize};
 
 /// The auth method.
@@ -14,7 +16,7 @@ const USER: &[Field] = &[
     Field::text("passphrase", "the user's passphrase").required().secret(),
 ];
 
-impl AuthMethod for Passphrase {
+impl MountedPlugin for Passphrase {
     const NAME: &'static str = "passphrase";
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
     const SCHEMA: u32 = 1;
@@ -23,7 +25,9 @@ impl AuthMethod for Passphrase {
         write("login/{name}", login).about("Logs in.").fields(&[USER]).login(),
         write("users/{name}", keep).about("Writes a user.").fields(&[USER, FIELDS, OLD_FIELDS]),
     ];
+}
 
+impl AuthMethod for Passphrase {
     fn renew_login(host: &dyn Host, _: &Context, it: &HeldLogin, _: u64) -> Result<Login, Failure> {
         admitted(&it.alias, host.storage().get(&it.alias)?)
     }

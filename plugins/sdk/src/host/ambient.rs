@@ -5,7 +5,7 @@ use bulkhead_wire::failure::Failure;
 use std::fmt;
 
 /// The server's environment. A plugin lists the values that it needs in
-/// [`ASKS`](crate::SecretsEngine::ASKS): `ambient:env/NAME`, `ambient:cloud-token`,
+/// [`ASKS`](crate::MountedPlugin::ASKS): `ambient:env/NAME`, `ambient:cloud-token`,
 /// `ambient:pod-identity`. Every method fails with permission denied if the grant is missing: pass
 /// the failure on, its message names the grant.
 pub trait Ambient {

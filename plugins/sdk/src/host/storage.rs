@@ -72,7 +72,7 @@ pub trait Storage {
     /// again. For things that end use [`Reservation`](crate::reservation::Reservation), for changes
     /// that roll forward [`Intent`](crate::intent::Intent): both call this method at the right
     /// moment. Returns the index of the commit; 0 if nothing was written, or if the engine is not
-    /// [`INDEXED`](crate::SecretsEngine::INDEXED).
+    /// [`INDEXED`](crate::MountedPlugin::INDEXED).
     ///
     /// # Errors
     /// Conflict if a record that was read has changed: pass the failure on, the host runs the call
@@ -85,7 +85,7 @@ pub type RecordPage = Vec<(String, Entry<Vec<u8>>)>;
 
 /// A record with its indexes in the mount's history. Both indexes are 0 for a record that the call
 /// wrote itself and has not committed, and for every record of an engine that is not
-/// [`INDEXED`](crate::SecretsEngine::INDEXED).
+/// [`INDEXED`](crate::MountedPlugin::INDEXED).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
     /// The stored value.

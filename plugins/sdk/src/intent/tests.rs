@@ -9,7 +9,7 @@ use crate::database_plugin::{CreatedUser, Credential, NewUser};
 use crate::host::DatabaseConnection;
 use crate::table::{Row, write};
 use crate::testbed::TestBed;
-use crate::{Answer, Call, Context, Failure, FailureKind, Host, SecretsEngine};
+use crate::{Answer, Call, Context, Failure, FailureKind, Host, MountedPlugin, SecretsEngine};
 use bulkhead_wire::stored::{check_foreign, check_read};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ const STEPS: [&str; 5] = ["guard", "checkpoint", "change-credential", "check-cre
 
 struct Rotation;
 
-impl SecretsEngine for Rotation {
+impl MountedPlugin for Rotation {
     const NAME: &'static str = "rotation";
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 1;
@@ -35,6 +35,8 @@ impl SecretsEngine for Rotation {
         recover(host)
     }
 }
+
+impl SecretsEngine for Rotation {}
 
 fn rotate(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     host.storage().put_plain("before", &1_u32)?;
@@ -389,7 +391,7 @@ fn an_engines_own_timer_is_not_an_intent() {
 /// existed before.
 struct Keys;
 
-impl SecretsEngine for Keys {
+impl MountedPlugin for Keys {
     const NAME: &'static str = "keys";
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 1;
@@ -405,6 +407,8 @@ impl SecretsEngine for Keys {
         replace(host, intent)
     }
 }
+
+impl SecretsEngine for Keys {}
 
 fn renew(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let intent = Intent::begin(host, "key", "orders", ours(host)?)?;

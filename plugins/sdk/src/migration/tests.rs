@@ -3,6 +3,7 @@
 use super::*;
 use crate::call::Context;
 use crate::engine::SecretsEngine;
+use crate::mounted_plugin::MountedPlugin;
 use crate::table::Row;
 use crate::testbed::TestBed;
 use bulkhead_wire::failure::FailureKind;
@@ -28,7 +29,7 @@ impl Stored for New {
 
 struct Words;
 
-impl SecretsEngine for Words {
+impl MountedPlugin for Words {
     const NAME: &'static str = "words";
     const VERSION: &'static str = "2.0.0";
     const SCHEMA: u32 = 2;
@@ -46,6 +47,8 @@ impl SecretsEngine for Words {
         steps.end()
     }
 }
+
+impl SecretsEngine for Words {}
 
 fn bed(notes: u32, pages: u32, text: &str) -> TestBed<Words> {
     let bed = TestBed::new().unwrap();

@@ -4,6 +4,7 @@ use super::*;
 use crate::answer::Answer;
 use crate::engine::SecretsEngine;
 use crate::host::Host;
+use crate::mounted_plugin::MountedPlugin;
 use crate::table::{Row, read, write};
 use crate::testbed::TestBed;
 
@@ -12,7 +13,7 @@ struct Keeper;
 
 const NAME: &[Field] = &[Field::name_of("name", "which")];
 
-impl SecretsEngine for Keeper {
+impl MountedPlugin for Keeper {
     const NAME: &'static str = "keeper";
     const VERSION: &'static str = "0.1.0";
     const SCHEMA: u32 = 1;
@@ -23,6 +24,8 @@ impl SecretsEngine for Keeper {
         write("role/{name}", configure_role).fields(&[NAME, ROLE_FIELDS]),
     ];
 }
+
+impl SecretsEngine for Keeper {}
 
 fn stored_settings(host: &dyn Host) -> Result<RotationSettings, Failure> {
     let bytes = host.storage().get_bytes("settings")?.unwrap_or_else(|| b"{}".to_vec());

@@ -2,7 +2,7 @@
 
 use super::{Field, Row, delete, list, list_by, read, write};
 use crate::testbed::TestBed;
-use crate::{Answer, Call, Failure, FailureKind, Host, SecretsEngine};
+use crate::{Answer, Call, Failure, FailureKind, Host, MountedPlugin, SecretsEngine};
 use bulkhead_wire::description::{ComponentDescription, FieldKind, Verb};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ const BOX: &[Field] = &[
     Field::text("lid", "its material").or_text("oak").secret(),
 ];
 
-impl SecretsEngine for Shelf {
+impl MountedPlugin for Shelf {
     const NAME: &'static str = "shelf";
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 3;
@@ -34,6 +34,8 @@ impl SecretsEngine for Shelf {
         list_by("box/{name}/shelves", echo).about("Lists the shelves of a box.").fields(&[NAME]),
     ];
 }
+
+impl SecretsEngine for Shelf {}
 
 fn echo(_host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     Answer::data(&json!({

@@ -1,52 +1,17 @@
-//! Test bed of an auth method: the bed of an engine, with logins and their renewal.
+//! Test bed of an auth method: the bed of a mounted plugin, with logins and their renewal.
 
 use super::TestBed;
-use crate::answer::Answer;
 use crate::auth_method::{AuthMethod, HeldLogin};
-use crate::call::{Call, Context};
-use crate::engine::SecretsEngine;
+use crate::call::Context;
+use crate::engine::{Lease, RevocationReason};
 use crate::host::Host;
 use crate::login::Login;
-use crate::metric::Metric;
-use crate::table::Row;
-use bulkhead_wire::description::ComponentDescription;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use serde_json::Value;
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// An auth method mounted below `auth/` in a host in memory. Dereferences to [`TestBed`].
-pub struct AuthBed<M>(TestBed<AsEngine<M>>);
-
-/// An auth method wrapped as an engine.
-pub struct AsEngine<M>(PhantomData<M>);
-
-impl<M: AuthMethod> SecretsEngine for AsEngine<M> {
-    const NAME: &'static str = M::NAME;
-    const VERSION: &'static str = M::VERSION;
-    const SCHEMA: u32 = M::SCHEMA;
-    const ABOUT: &'static str = M::ABOUT;
-    const METRICS: &'static [Metric] = M::METRICS;
-    const TABLE: &'static [Row] = M::TABLE;
-    const INDEXED: bool = M::INDEXED;
-    const ASKS: &'static [&'static str] = M::ASKS;
-
-    fn description() -> ComponentDescription {
-        M::description()
-    }
-
-    fn handle(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-        M::handle(host, call)
-    }
-
-    fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
-        M::migrate(host, context, from)
-    }
-
-    fn wake(host: &dyn Host, context: &Context, key: &str, attempt: u32) -> Result<(), Failure> {
-        M::wake(host, context, key, attempt)
-    }
-}
+pub struct AuthBed<M>(TestBed<M>);
 
 impl<M: AuthMethod> AuthBed<M> {
     /// Registers the auth method and mounts the method.
@@ -54,7 +19,7 @@ impl<M: AuthMethod> AuthBed<M> {
     /// # Errors
     /// The mistakes in the method's table.
     pub fn new() -> Result<Self, String> {
-        let mut bed = TestBed::new()?;
+        let mut bed = TestBed::<M>::mounted(M::description(), refuse_revocation)?;
         bed.mount.path = format!("auth/{}/", M::NAME);
         Ok(Self(bed))
     }
@@ -93,7 +58,7 @@ impl<M: AuthMethod> AuthBed<M> {
 }
 
 impl<M> Deref for AuthBed<M> {
-    type Target = TestBed<AsEngine<M>>;
+    type Target = TestBed<M>;
 
     fn deref(&self) -> &Self::Target {
         &self.0
@@ -104,4 +69,15 @@ impl<M> DerefMut for AuthBed<M> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
+}
+
+/// Refuses the undo of a reservation: an auth method has no leases.
+fn refuse_revocation(
+    _host: &dyn Host,
+    _context: &Context,
+    lease: &Lease,
+    _reason: RevocationReason,
+) -> Result<(), Failure> {
+    let message = format!("an auth method knows no way to end {:?}", lease.tag);
+    Err(Failure::new(FailureKind::UnsupportedOperation, message))
 }

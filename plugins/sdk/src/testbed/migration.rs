@@ -2,8 +2,8 @@
 
 use super::TestBed;
 use super::script::Script;
-use crate::engine::SecretsEngine;
 use crate::host::Migration;
+use crate::mounted_plugin::MountedPlugin;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -56,7 +56,7 @@ impl Migration for TestMigration {
     }
 }
 
-impl<E: SecretsEngine> TestBed<E> {
+impl<P: MountedPlugin> TestBed<P> {
     /// Migrates the stored data from the schema `from`, step by step. Returns the number of steps.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<E: SecretsEngine> TestBed<E> {
         loop {
             migration.next.take();
             migration.is_running.set(true);
-            let migrated = E::migrate(&self.host, &self.context(), from);
+            let migrated = P::migrate(&self.host, &self.context(), from);
             migration.is_running.set(false);
             self.settle(migrated)?;
             let next = migration.next.take();

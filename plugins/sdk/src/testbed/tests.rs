@@ -4,7 +4,7 @@ use super::TestBed;
 use crate::host::Clock;
 use crate::http::Request;
 use crate::table::{Field, Row, read, write};
-use crate::{Answer, Call, Context, Failure, FailureKind, Host, SecretsEngine};
+use crate::{Answer, Call, Context, Failure, FailureKind, Host, MountedPlugin, SecretsEngine};
 use bulkhead_wire::call_limits::CallLimits;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ struct Egg;
 
 const KEY: &[Field] = &[Field::name_of("key", "the timer's name")];
 
-impl SecretsEngine for Egg {
+impl MountedPlugin for Egg {
     const NAME: &'static str = "egg";
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 1;
@@ -47,6 +47,8 @@ impl SecretsEngine for Egg {
         host.storage().put_plain(key, "done")
     }
 }
+
+impl SecretsEngine for Egg {}
 
 fn boil(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     host.clock().schedule(call.text("key"), host.clock().now() + 240_000, "kitchen")?;
@@ -185,7 +187,7 @@ fn unknown_request_fields_warn() {
 #[test]
 fn a_table_that_contradicts_itself_is_not_mounted() {
     struct Twice;
-    impl SecretsEngine for Twice {
+    impl MountedPlugin for Twice {
         const NAME: &'static str = "twice";
         const VERSION: &'static str = "1.0.0";
         const SCHEMA: u32 = 1;
@@ -193,5 +195,6 @@ fn a_table_that_contradicts_itself_is_not_mounted() {
         const TABLE: &'static [Row] =
             &[read("crack", crack).about("One."), read("crack", crack).about("Two.")];
     }
+    impl SecretsEngine for Twice {}
     assert!(TestBed::<Twice>::new().is_err());
 }

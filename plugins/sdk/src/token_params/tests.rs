@@ -5,6 +5,7 @@ use crate::answer::Answer;
 use crate::auth_method::AuthMethod;
 use crate::call::Call;
 use crate::host::Host;
+use crate::mounted_plugin::MountedPlugin;
 use crate::table::{Field, Row, read, write};
 use crate::testbed::AuthBed;
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -16,7 +17,7 @@ struct Door;
 
 const NAME: &[Field] = &[Field::name_of("name", "the role's name")];
 
-impl AuthMethod for Door {
+impl MountedPlugin for Door {
     const NAME: &'static str = "door";
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 1;
@@ -29,6 +30,8 @@ impl AuthMethod for Door {
             .existence("role/{name}"),
     ];
 }
+
+impl AuthMethod for Door {}
 
 #[derive(Default, Serialize, Deserialize)]
 struct Role {

@@ -17,8 +17,8 @@ use bulkhead_sdk::rotation::{RotationBounds, RotationSettings};
 use bulkhead_sdk::stored::Stored;
 use bulkhead_sdk::table::{Field, Row, patch, read, write};
 use bulkhead_sdk::{
-    Answer, Call, Context, Failure, FailureKind, Host, Lease, Metric, Renewal, RevocationReason,
-    SecretsEngine, intent,
+    Answer, Call, Context, Failure, FailureKind, Host, Lease, Metric, MountedPlugin, Renewal,
+    RevocationReason, SecretsEngine, intent,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Stored for Made {
     const KIND: &'static str = "made";
 }
 
-impl SecretsEngine for Probe {
+impl MountedPlugin for Probe {
     const NAME: &'static str = "probe";
     const VERSION: &'static str = "1.0.0";
     const SCHEMA: u32 = 1;
@@ -178,29 +178,6 @@ impl SecretsEngine for Probe {
         read("unmarked", unmarked).about("Answers a lease on a route that is not marked for one."),
     ];
 
-    /// Renews a lease. A name that begins with `slow` notes the start, and waits for
-    /// `note/go-<name>`. A name that begins with `raced` also increments the callers' counter
-    /// slowly.
-    fn renew(
-        host: &dyn Host,
-        context: &Context,
-        lease: &Lease,
-        increment: u64,
-    ) -> Result<Renewal, Failure> {
-        if lease.tag.starts_with("told") {
-            note_context(host, "told-renew", context)?;
-        }
-        if lease.tag.starts_with("slow") {
-            host.storage().put_plain(&format!("note/renewing-{}", lease.tag), &true)?;
-            host.storage().checkpoint()?;
-            rotation::wait(host, &lease.tag)?;
-        }
-        if lease.tag.starts_with("raced") {
-            count_slowly(host, RACE)?;
-        }
-        Ok(Renewal { ttl: increment, max_ttl: 3_600 })
-    }
-
     /// Notes the old schema and the context. Fails with the value in force for `told`, if any.
     /// Increments each number whose name begins with `paged`, in as many steps as needed.
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
@@ -213,57 +190,6 @@ impl SecretsEngine for Probe {
             Ok(Some((number + 1).to_string().into_bytes()))
         })?;
         steps.end()
-    }
-
-    /// Notes the reason. The beginning of the name chooses the behaviour:
-    ///
-    /// - `returns` ends the lease itself, like a check-in by expiry; `returns-stored` also commits
-    ///   at once.
-    /// - `stuck` always fails, `never` fails until `note/go-<name>` exists.
-    /// - `tarry` takes a while, `hang` never returns.
-    /// - `tells` fails with the value in force for `told`.
-    /// - `raced` and `apart` increment the callers' counter slowly.
-    fn revoke(
-        host: &dyn Host,
-        context: &Context,
-        lease: &Lease,
-        reason: RevocationReason,
-    ) -> Result<(), Failure> {
-        if lease.tag.starts_with("told") {
-            note_context(host, "told-revoke", context)?;
-        }
-        if lease.tag.starts_with("stuck") {
-            return Err(Failure::new(FailureKind::Unreachable, "it is stuck"));
-        }
-        if lease.tag.starts_with("tells") {
-            rotation::tell(host)?;
-        }
-        if lease.tag.starts_with("raced") {
-            count_slowly(host, RACE)?;
-        }
-        if lease.tag.starts_with(APART) {
-            count_slowly(host, LONGER_THAN_A_TURN)?;
-        }
-        if lease.tag.starts_with("never")
-            && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
-        {
-            return Err(Failure::invalid("ü".repeat(300)));
-        }
-        if lease.tag.starts_with("returns") {
-            lending::return_in_revocation(host, &lease.tag)?;
-        }
-        if lease.tag.starts_with("grown") {
-            let held = lease.internal::<Made>()?.name;
-            host.storage().put_plain(&format!("note/held-{}", lease.tag), &held)?;
-        }
-        for (beginning, time) in
-            [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))]
-        {
-            if lease.tag.starts_with(beginning) {
-                std::thread::sleep(time);
-            }
-        }
-        host.storage().put_plain(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
 
     /// Notes the attempt. The beginning of the name chooses the behaviour:
@@ -318,6 +244,82 @@ impl SecretsEngine for Probe {
             host.clock().guard(key, "timers")?;
         }
         Ok(())
+    }
+}
+
+impl SecretsEngine for Probe {
+    /// Renews a lease. A name that begins with `slow` notes the start, and waits for
+    /// `note/go-<name>`. A name that begins with `raced` also increments the callers' counter
+    /// slowly.
+    fn renew(
+        host: &dyn Host,
+        context: &Context,
+        lease: &Lease,
+        increment: u64,
+    ) -> Result<Renewal, Failure> {
+        if lease.tag.starts_with("told") {
+            note_context(host, "told-renew", context)?;
+        }
+        if lease.tag.starts_with("slow") {
+            host.storage().put_plain(&format!("note/renewing-{}", lease.tag), &true)?;
+            host.storage().checkpoint()?;
+            rotation::wait(host, &lease.tag)?;
+        }
+        if lease.tag.starts_with("raced") {
+            count_slowly(host, RACE)?;
+        }
+        Ok(Renewal { ttl: increment, max_ttl: 3_600 })
+    }
+
+    /// Notes the reason. The beginning of the name chooses the behaviour:
+    ///
+    /// - `returns` ends the lease itself, like a check-in by expiry; `returns-stored` also commits
+    ///   at once.
+    /// - `stuck` always fails, `never` fails until `note/go-<name>` exists.
+    /// - `tarry` takes a while, `hang` never returns.
+    /// - `tells` fails with the value in force for `told`.
+    /// - `raced` and `apart` increment the callers' counter slowly.
+    fn revoke(
+        host: &dyn Host,
+        context: &Context,
+        lease: &Lease,
+        reason: RevocationReason,
+    ) -> Result<(), Failure> {
+        if lease.tag.starts_with("told") {
+            note_context(host, "told-revoke", context)?;
+        }
+        if lease.tag.starts_with("stuck") {
+            return Err(Failure::new(FailureKind::Unreachable, "it is stuck"));
+        }
+        if lease.tag.starts_with("tells") {
+            rotation::tell(host)?;
+        }
+        if lease.tag.starts_with("raced") {
+            count_slowly(host, RACE)?;
+        }
+        if lease.tag.starts_with(APART) {
+            count_slowly(host, LONGER_THAN_A_TURN)?;
+        }
+        if lease.tag.starts_with("never")
+            && host.storage().get_plain::<u64>(&format!("note/go-{}", lease.tag))?.is_none()
+        {
+            return Err(Failure::invalid("ü".repeat(300)));
+        }
+        if lease.tag.starts_with("returns") {
+            lending::return_in_revocation(host, &lease.tag)?;
+        }
+        if lease.tag.starts_with("grown") {
+            let held = lease.internal::<Made>()?.name;
+            host.storage().put_plain(&format!("note/held-{}", lease.tag), &held)?;
+        }
+        for (beginning, time) in
+            [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))]
+        {
+            if lease.tag.starts_with(beginning) {
+                std::thread::sleep(time);
+            }
+        }
+        host.storage().put_plain(&format!("note/{}", lease.tag), &format!("{reason:?}"))
     }
 }
 
