@@ -7,9 +7,9 @@
 //! at the same application, or by the removal of the configuration, which names the secret.
 
 use crate::rotated_secret::{RotatedSecret, SecretPlace};
+use bulkhead_sdk::kept_secrets::place_digest;
 use bulkhead_sdk::only_copy;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
@@ -30,13 +30,6 @@ struct KeptSecrets {
 }
 
 stored!(KeptSecrets, "kept-secrets", reads_stored_kept_secrets);
-
-/// Returns the digest that names the record of an application.
-fn digest(host: &dyn Host, place: &SecretPlace) -> Result<String, Failure> {
-    let named = serde_json::to_vec(place)
-        .map_err(|_| Failure::internal("the place of a secret cannot be written as JSON"))?;
-    Ok(hexadecimal::text(&host.crypto().digest("sha256", &named)?))
-}
 
 fn key(digest: &str) -> String {
     format!("{PREFIX}{digest}")
@@ -64,7 +57,8 @@ pub(crate) fn keep(
     let mut secrets = find(host, place)?;
     secrets.retain(|other| other.secret != secret.secret);
     secrets.push(secret);
-    let (digest, record) = (digest(host, place)?, KeptSecrets { place: place.clone(), secrets });
+    let (digest, record) =
+        (place_digest(host, place)?, KeptSecrets { place: place.clone(), secrets });
     set_note(host, &digest, Some(&record))?;
     host.storage().put(&key(&digest), &record)
 }
@@ -74,7 +68,7 @@ pub(crate) fn keep(
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn find(host: &dyn Host, place: &SecretPlace) -> Result<Vec<RotatedSecret>, Failure> {
-    let record = host.storage().get::<KeptSecrets>(&key(&digest(host, place)?))?;
+    let record = host.storage().get::<KeptSecrets>(&key(&place_digest(host, place)?))?;
     Ok(record.map(|record| record.secrets).unwrap_or_default())
 }
 
@@ -83,7 +77,7 @@ pub(crate) fn find(host: &dyn Host, place: &SecretPlace) -> Result<Vec<RotatedSe
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn forget(host: &dyn Host, place: &SecretPlace) -> Result<(), Failure> {
-    let digest = digest(host, place)?;
+    let digest = place_digest(host, place)?;
     set_note(host, &digest, None)?;
     host.storage().delete(&key(&digest))?;
     host.clock().cancel(TRIAL)

@@ -10,9 +10,9 @@
 //! of the kept key. A kept key belongs to its account with its endpoints.
 
 use crate::settings::{KeyPlace, RotatedKey};
+use bulkhead_sdk::kept_secrets::place_digest;
 use bulkhead_sdk::only_copy;
 use bulkhead_sdk::wire::failure::quoted;
-use bulkhead_sdk::wire::hexadecimal;
 use bulkhead_sdk::{Failure, Host, stored};
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,6 @@ struct KeptKeys {
 }
 
 stored!(KeptKeys, "kept-keys", reads_stored_kept_keys);
-
-/// Returns the digest that names the record of an account with its endpoints.
-fn digest(host: &dyn Host, place: &KeyPlace) -> Result<String, Failure> {
-    let named = serde_json::to_vec(place)
-        .map_err(|_| Failure::internal("the place of a key cannot be written as JSON"))?;
-    Ok(hexadecimal::text(&host.crypto().digest("sha256", &named)?))
-}
 
 fn name(digest: &str) -> String {
     format!("{PREFIX}{digest}")
@@ -58,7 +51,7 @@ pub(crate) fn keep(host: &dyn Host, place: &KeyPlace, key: RotatedKey) -> Result
     let mut keys = find(host, place)?;
     keys.retain(|other| other.key != key.key);
     keys.push(key);
-    let (digest, record) = (digest(host, place)?, KeptKeys { place: place.clone(), keys });
+    let (digest, record) = (place_digest(host, place)?, KeptKeys { place: place.clone(), keys });
     set_note(host, &digest, Some(&record))?;
     host.storage().put(&name(&digest), &record)
 }
@@ -68,7 +61,7 @@ pub(crate) fn keep(host: &dyn Host, place: &KeyPlace, key: RotatedKey) -> Result
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn find(host: &dyn Host, place: &KeyPlace) -> Result<Vec<RotatedKey>, Failure> {
-    let record = host.storage().get::<KeptKeys>(&name(&digest(host, place)?))?;
+    let record = host.storage().get::<KeptKeys>(&name(&place_digest(host, place)?))?;
     Ok(record.map(|record| record.keys).unwrap_or_default())
 }
 
@@ -77,7 +70,7 @@ pub(crate) fn find(host: &dyn Host, place: &KeyPlace) -> Result<Vec<RotatedKey>,
 /// # Errors
 /// Failures of the storage.
 pub(crate) fn forget(host: &dyn Host, place: &KeyPlace) -> Result<(), Failure> {
-    let digest = digest(host, place)?;
+    let digest = place_digest(host, place)?;
     set_note(host, &digest, None)?;
     host.storage().delete(&name(&digest))?;
     host.clock().cancel(TRIAL)

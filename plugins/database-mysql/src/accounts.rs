@@ -6,7 +6,6 @@
 //! is the user's account with any password.
 
 use crate::settings::ParsedConnection;
-use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{
     Account, DatabaseTarget, SqlFailure, SqlHost, is_derived_name,
 };
@@ -29,13 +28,9 @@ pub(crate) fn hosts(
     username: &str,
 ) -> Result<Option<Vec<String>>, SqlFailure> {
     let query = "SELECT CAST(Host AS CHAR) FROM mysql.user WHERE User = ? ORDER BY 1";
-    match host.query(&connection.target, query, &[username]) {
-        Ok(rows) => {
-            let hosts = rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
-            Ok(Some(hosts.collect()))
-        }
-        Err(failure) if sql_failure::has_number(&failure, &MAY_NOT_READ) => Ok(None),
-        Err(failure) => Err(failure),
+    match host.query_column(&connection.target, query, &[username]) {
+        Err(failure) if failure.has_sqlstate(&MAY_NOT_READ) => Ok(None),
+        hosts => hosts.map(Some),
     }
 }
 
@@ -208,7 +203,7 @@ fn seen(
     parameters: &[&str],
 ) -> Result<Vec<SeenAccount>, SqlFailure> {
     let rows = match host.query(&connection.target, query, parameters) {
-        Err(failure) if sql_failure::has_number(&failure, &MAY_NOT_READ) => Vec::new(),
+        Err(failure) if failure.has_sqlstate(&MAY_NOT_READ) => Vec::new(),
         rows => rows?,
     };
     let read = |row: Vec<Option<String>>| {
@@ -235,10 +230,7 @@ pub(crate) fn own(
     host: &dyn SqlHost,
     target: &DatabaseTarget,
 ) -> Result<Option<String>, SqlFailure> {
-    let rows = host.query(target, "SELECT CAST(CURRENT_USER() AS CHAR)", &[])?;
-    let current_user = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-    Ok(current_user
-        .as_deref()
-        .and_then(|user| user.rsplit_once('@'))
-        .map(|(name, at)| account(name, at)))
+    let users = host.query_column(target, "SELECT CAST(CURRENT_USER() AS CHAR)", &[])?;
+    let current_user = users.first().and_then(|user| user.rsplit_once('@'));
+    Ok(current_user.map(|(name, at)| account(name, at)))
 }

@@ -3,9 +3,6 @@
 bulkhead_sdk::refusal_codes! {
     /// The reason for a refusal.
     pub(crate) enum Code, CODES {
-        Unreachable = "unreachable":
-            "the database of connection {connection} did not answer ({targets}); check the \
-             database and connection_url",
         Refused = "refused":
             "the database refused user {user} (error {vendor-code}); check username, password and \
              TLS of connection {connection}",
@@ -37,24 +34,14 @@ bulkhead_sdk::refusal_codes! {
         TlsFailed = "tls-failed":
             "the database of connection {connection} answered at {targets}, but TLS failed: {tls}; \
              check the parameter tls of connection_url, tls_ca and the certificates of both sides",
-        TimedOut = "timed-out":
-            "the database of connection {connection} ({targets}) did not finish in time; check \
-             load and locks, then try again",
         Conflict = "conflict":
             "other sessions held locks needed by {work} (error {vendor-code}); try again",
-        PermissionDenied = "permission-denied":
-            "this mount has no grant to reach {targets}; add the address to the mount's grants",
-        ForbiddenAddress = "forbidden-address":
-            "connection {connection} names an address never dialled ({targets}): link-local, \
-             multicast, cloud metadata, or this server itself; give the address of the database",
         InvalidConfig = "invalid-config":
             "connection {connection} cannot be dialled with the given settings; check the \
              certificates and the key, which must be unencrypted PEM, and use TLS: without TLS, \
              this server's way of authentication is not supported",
         StatementFailed = "statement-failed":
             "the database of connection {connection} refused {work} (error {vendor-code})",
-        InvalidStatement = "invalid-statement":
-            "statement {statement}, character {position}: the text {fault}",
         InsufficientPrivilege = "insufficient-privilege":
             "user {user} of connection {connection} lacks a right for {work} (error \
              {vendor-code}); give the user CREATE USER, SELECT on mysql.user, PROCESS and \
@@ -93,8 +80,6 @@ bulkhead_sdk::refusal_codes! {
         PasswordPolicy = "password-policy":
             "the database's own rules refused the password (error {vendor-code}); give the \
              connection a fitting password_policy",
-        CreationStatementsRequired = "creation-statements-required":
-            "creation_statements is required: give statements to create {placeholder}",
         ConnectionUrlMissing = "connection-url-missing":
             "connection_url is required: write {placeholder}, and give username and password as \
              settings",
@@ -107,8 +92,6 @@ bulkhead_sdk::refusal_codes! {
         TlsContradiction = "tls-contradiction":
             "{setting} is given, but the parameter tls of connection_url checks no certificate; \
              write tls=true",
-        AuthType = "auth-type-unsupported":
-            "{setting} is not available in this version; use username and password",
     }
 }
 

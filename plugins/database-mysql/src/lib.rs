@@ -8,7 +8,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! codes → run → description → dsn → sql_failure → tls → target → settings → accounts → proof
+//! codes → description → dsn → sql_failure → tls → target → settings → accounts → proof
 //! → sessions → account_list → named → rights → remove → users
 //! ```
 
@@ -21,7 +21,6 @@ mod named;
 mod proof;
 mod remove;
 mod rights;
-mod run;
 mod sessions;
 mod settings;
 mod sql_failure;

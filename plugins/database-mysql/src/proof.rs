@@ -6,8 +6,8 @@
 //! this file then reads the requirements of the accounts.
 
 use crate::settings::ParsedConnection;
-use crate::sql_failure::{self, PasswordVerdict};
-use bulkhead_sdk::connection::log_in_as;
+use crate::sql_failure::{self, LOGIN_CAUSES};
+use bulkhead_sdk::connection::{FailedLogin, PasswordVerdict, try_credential};
 use bulkhead_sdk::database_plugin::{Credential, DatabaseTls, Refusal, SqlHost};
 
 /// Selects name and TLS requirement of each account that matches a login of `?` from this host. An
@@ -16,23 +16,26 @@ const ACCOUNTS: &str = "SELECT CAST(User AS CHAR), CAST(ssl_type AS CHAR) FROM m
      WHERE User IN (?, '') AND \
      CAST(SUBSTRING_INDEX(USER(), '@', -1) AS CHAR) LIKE CAST(Host AS CHAR)";
 
-/// Asks if the database accepts a login of `username` with `credential`. `None`: the server refuses
-/// the user for a reason other than the password, or the credential is a certificate, whose key is
-/// not known here.
+/// Asks if the database accepts a login of `username` with `credential`, as in [`try_credential`].
 pub(crate) fn check_credential(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
     credential: &Credential,
 ) -> Result<Option<bool>, Refusal> {
-    if matches!(credential, Credential::SubjectDn(_)) {
-        return Ok(None);
-    }
-    let target = log_in_as(&connection.target, username, credential)?;
-    let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
-    // No query is possible with the connection's own user, because its password is in question.
-    let is_another = !connection.self_managed && connection.target.username != username;
-    match sql_failure::login_cause(&failure).map(|(verdict, _)| verdict) {
+    let (target, self_managed) = (&connection.target, connection.self_managed);
+    try_credential(host, target, self_managed, username, credential, |failed| {
+        conclude(host, connection, username, failed)
+    })
+}
+
+fn conclude(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+    FailedLogin { failure, target, is_another }: FailedLogin,
+) -> Result<Option<bool>, Refusal> {
+    match LOGIN_CAUSES.find(&failure).map(|(verdict, _)| verdict) {
         Some(PasswordVerdict::Right) => Ok(Some(true)),
         Some(PasswordVerdict::Denied) if !is_another => Ok(Some(false)),
         Some(PasswordVerdict::Denied) => {

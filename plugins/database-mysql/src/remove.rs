@@ -8,12 +8,12 @@
 
 use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT};
 use crate::codes::Code;
-use crate::run::run;
 use crate::settings::ParsedConnection;
 use crate::{named, sessions, sql_failure};
 use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{CreatedUser, Refusal, SqlFailure, SqlHost, Statement};
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::user_statements::run;
 use bulkhead_sdk::wire::distinct::first_of_each;
 
 /// Error numbers of a missing grant and of a missing account.
@@ -36,8 +36,7 @@ pub(crate) fn delete(
     if names.contains(&connection.target.username.as_str()) {
         return Err(Denial::ConnectionUser.refusal());
     }
-    let values =
-        PlaceholderValues { username: &username, password: None, subject: None, expiration: None };
+    let values = PlaceholderValues::named(&username);
     let removed = match statements::prepare(SqlDialect::Mysql, operator_statements, &values) {
         Ok(prepared) if prepared.is_empty() => leaving.drop_all(),
         Ok(prepared) => leaving.run_given(prepared),
@@ -115,7 +114,7 @@ impl UserRemoval<'_> {
         let left = self.left()?;
         if let Err(failure) = ran {
             // The operator's statements may clean up more than the user.
-            let is_gone = sql_failure::has_number(&failure, &GONE);
+            let is_gone = failure.has_sqlstate(&GONE);
             if !is_gone || !self.was_gone(left.as_deref(), &dropped) {
                 return Err(self.lock_out_for(self.refusal(failure)));
             }
@@ -177,7 +176,7 @@ impl UserRemoval<'_> {
         for place in places {
             let statement = Statement::plain(text(place.quoted()));
             match self.host.transact(&self.connection.target, &[statement]) {
-                Err(failure) if sql_failure::has_number(&failure, &NO_ACCOUNT) => {}
+                Err(failure) if failure.has_sqlstate(&NO_ACCOUNT) => {}
                 done => done?,
             }
         }

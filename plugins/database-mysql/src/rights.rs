@@ -3,7 +3,6 @@
 use crate::accounts;
 use crate::sessions::DENIED;
 use crate::settings::ParsedConnection;
-use crate::sql_failure;
 use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 
 /// Query on a table that is readable only with PROCESS.
@@ -16,9 +15,9 @@ pub(crate) fn lacking(
     connection: &ParsedConnection,
 ) -> Result<Vec<String>, SqlFailure> {
     let target = &connection.target;
-    let grants = match host.query(target, "SHOW GRANTS", &[]) {
+    let grants = match host.query_column(target, "SHOW GRANTS", &[]) {
         Err(failure) if failure.code == "statement-failed" => Vec::new(),
-        rows => rows?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect(),
+        grants => grants?,
     };
     let mut lacking = Vec::new();
     if is_without(&grants, &["CREATE USER"]) {
@@ -28,7 +27,7 @@ pub(crate) fn lacking(
         lacking.push("lacks-mysql-user");
     }
     match host.query(target, FOR_PROCESS, &[]) {
-        Err(failure) if sql_failure::has_number(&failure, &[DENIED]) => {
+        Err(failure) if failure.has_sqlstate(&[DENIED]) => {
             lacking.push("lacks-process");
         }
         Err(failure) if failure.code != "statement-failed" => return Err(failure),

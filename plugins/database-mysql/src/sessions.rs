@@ -36,18 +36,18 @@ pub(crate) fn end(
 ) -> Result<(), Refusal> {
     let target = &connection.target;
     let refused = |failure| sql_failure::refusal(failure, target);
-    let rows = host.query(target, SESSIONS, &[username]).map_err(|failure| {
-        if sql_failure::has_number(&failure, &[DENIED]) {
+    let sessions = host.query_column(target, SESSIONS, &[username]).map_err(|failure| {
+        if failure.has_sqlstate(&[DENIED]) {
             return about(Code::SessionsUnseen, connection, failure);
         }
         refused(failure)
     })?;
-    let is_all = rows.len() < MOST;
-    let sessions = rows.into_iter().filter_map(|row| row.into_iter().next().flatten());
-    for session in sessions.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
+    let is_all = sessions.len() < MOST;
+    let is_number = |text: &&String| text.bytes().all(|byte| byte.is_ascii_digit());
+    for session in sessions.iter().filter(is_number) {
         let kill = Statement::plain(format!("KILL CONNECTION {session}"));
         match host.execute(target, &kill) {
-            Err(failure) if sql_failure::has_number(&failure, &[NO_SESSION]) => {}
+            Err(failure) if failure.has_sqlstate(&[NO_SESSION]) => {}
             Err(failure) if failure.code == "statement-failed" => {
                 return Err(about(Code::SessionsRemain, connection, failure));
             }

@@ -11,7 +11,6 @@
 use crate::accounts::{self, ANY_HOST, AccountPlace, NO_ACCOUNT, account};
 use crate::codes::Code;
 use crate::named::{self, NamedAccounts};
-use crate::run::{StatementFailure, run, run_placed};
 use crate::settings::ParsedConnection;
 use crate::sql_failure;
 use bulkhead_sdk::connection::{Denial, choose_login, refuse_self_managed};
@@ -19,6 +18,7 @@ use bulkhead_sdk::database_plugin::{
     Account, CreatedUser, Credential, NewUser, Refusal, SqlFailure, SqlHost, StoreTime,
 };
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::user_statements::{StatementCredential, run, run_placed};
 use bulkhead_sdk::wire::distinct::first_of_each;
 
 mod undo;
@@ -35,12 +35,7 @@ const SET_OWN_PASSWORD: &str = "SET PASSWORD = PASSWORD('{{password}}')";
 /// Returns the accounts that `creation` will make for `username`, as far as the text of the
 /// statements shows them.
 pub(crate) fn plan_accounts(username: &str, creation: &[String]) -> Vec<Account> {
-    let values = PlaceholderValues {
-        username,
-        password: Some("password"),
-        subject: Some("/CN=subject"),
-        expiration: Some(0),
-    };
+    let values = PlaceholderValues::sample(username, "password");
     // The creation itself reports statements that cannot be read.
     let prepared = statements::prepare(SqlDialect::Mysql, creation, &values);
     let named = prepared.map(|prepared| named::created(&prepared, username)).unwrap_or_default();
@@ -86,7 +81,7 @@ pub(crate) fn create(
     let remains = made_before(&failed, &texts, username);
     let is_taken = remains.places.is_empty()
         && !remains.runs_code
-        && is_name_taken(&failed)
+        && failed.failure.has_sqlstate(&[sql_failure::NAME_TAKEN])
         && named.is_evident;
     let failure = failed.failure;
     let undone = || {
@@ -94,8 +89,7 @@ pub(crate) fn create(
         let places = undo_places(host, connection, username, (&failed_creation, &before));
         undo(host, connection, username, rollback, places).is_ok()
     };
-    let is_sure =
-        sql_failure::is_nothing_begun(&failure) || is_taken || is_answer(&failure) && undone();
+    let is_sure = failure.is_nothing_begun() || is_taken || failure.is_answer() && undone();
     let refusal = refused(failure);
     Err(if is_sure { refusal.with_nothing_made() } else { refusal })
 }
@@ -172,16 +166,6 @@ fn about_user(code: Code, username: &str) -> Refusal {
     code.refusal().with("username", username)
 }
 
-/// Tells if the server itself refused, so that no statement is still running.
-fn is_answer(failure: &SqlFailure) -> bool {
-    matches!(failure.code.as_str(), "statement-failed" | "conflict") && failure.sqlstate.is_some()
-}
-
-/// Tells if the server reports a taken name.
-fn is_name_taken(failed: &StatementFailure) -> bool {
-    sql_failure::has_number(&failed.failure, &[sql_failure::NAME_TAKEN])
-}
-
 /// Returns the statements that create `user`, without querying the database.
 fn prepare_creation(
     connection: &ParsedConnection,
@@ -189,12 +173,12 @@ fn prepare_creation(
     creation: &[String],
 ) -> Result<Vec<FilledStatement>, Refusal> {
     refuse_self_managed(connection.self_managed)?;
-    let secret = StatementCredential::of(&user.credential)?;
+    let secret = sent_credential(&user.credential)?;
     let values =
         PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
     let prepared = statements::prepare(SqlDialect::Mysql, creation, &values)?;
     if prepared.is_empty() {
-        let refusal = Code::CreationStatementsRequired.refusal();
+        let refusal = Denial::CreationStatementsRequired.refusal();
         return Err(refusal.with("placeholder", "'{{name}}'@'%'"));
     }
     Ok(prepared)
@@ -209,7 +193,7 @@ pub(crate) fn change_credential(
     current: Option<&Credential>,
     operator_statements: &[String],
 ) -> Result<(), Refusal> {
-    let secret = StatementCredential::of(credential)?;
+    let secret = sent_credential(credential)?;
     let target = choose_login(&connection.target, connection.self_managed, username, current)?;
     let refused = |failure| sql_failure::refusal(failure, &target);
     if !operator_statements.is_empty() {
@@ -232,7 +216,7 @@ pub(crate) fn change_credential(
     if accounts.is_empty() {
         return Err(absent);
     }
-    let how = accounts.iter().map(|account| format!("{account} {}", secret.clause()));
+    let how = accounts.iter().map(|account| format!("{account} {}", clause(&secret)));
     let own = format!("ALTER USER {}", how.collect::<Vec<_>>().join(", "));
     let alter = |text: &str| {
         let values = secret.values(username);
@@ -240,13 +224,12 @@ pub(crate) fn change_credential(
         Ok::<_, Refusal>(run(host, &target, prepared))
     };
     let mut altered = alter(&own)?;
-    let is_denied =
-        altered.as_ref().is_err_and(|failure| sql_failure::has_number(failure, &[DENIED]));
+    let is_denied = altered.as_ref().is_err_and(|failure| failure.has_sqlstate(&[DENIED]));
     if is_denied && of_itself && matches!(secret, StatementCredential::Password(_)) {
         altered = alter(SET_OWN_PASSWORD)?;
     }
     altered.map_err(|failure| {
-        if sql_failure::has_number(&failure, &NO_ACCOUNT) {
+        if failure.has_sqlstate(&NO_ACCOUNT) {
             return absent;
         }
         sql_failure::refusal(SqlFailure { statement: None, ..failure }, &target)
@@ -268,40 +251,24 @@ pub(crate) fn set_expiration(
     let located = accounts::locate(host, connection, &user.accounts).map_err(refused)?;
     let username = located.present_name(&user.username);
     let values =
-        PlaceholderValues { username, password: None, subject: None, expiration: Some(expires) };
+        PlaceholderValues { expiration: Some(expires), ..PlaceholderValues::named(username) };
     let prepared = statements::prepare(SqlDialect::Mysql, operator_statements, &values)?;
     run(host, &connection.target, prepared).map_err(refused)
 }
 
-/// A user's credential as inserted into statements. No `Debug`, because it may be a password.
-enum StatementCredential {
-    Password(String),
-    /// The subject in the server's form: `/CN=app/O=harbour`.
-    Subject(String),
+/// Returns a credential with the subject in the server's form: `/CN=app/O=harbour`.
+fn sent_credential(credential: &Credential) -> Result<StatementCredential, Refusal> {
+    Ok(match StatementCredential::of(credential)? {
+        StatementCredential::Password(password) => StatementCredential::Password(password),
+        StatementCredential::Subject(subject) => StatementCredential::Subject(slashed(&subject)),
+    })
 }
 
-impl StatementCredential {
-    fn of(credential: &Credential) -> Result<Self, Refusal> {
-        match credential {
-            Credential::Password(password) => Ok(Self::Password(password.clone())),
-            Credential::SubjectDn(subject) => Ok(Self::Subject(slashed(subject))),
-            Credential::PublicKeyPem(_) => Err(Denial::Unsupported.refusal()),
-        }
-    }
-
-    fn values<'a>(&'a self, username: &'a str) -> PlaceholderValues<'a> {
-        let (password, subject) = match self {
-            Self::Password(password) => (Some(password.as_str()), None),
-            Self::Subject(subject) => (None, Some(subject.as_str())),
-        };
-        PlaceholderValues { username, password, subject, expiration: None }
-    }
-
-    fn clause(&self) -> &'static str {
-        match self {
-            Self::Password(_) => "IDENTIFIED BY '{{password}}'",
-            Self::Subject(_) => "REQUIRE SUBJECT '{{subject}}'",
-        }
+/// Returns the clause of `ALTER USER` that sets the credential.
+fn clause(credential: &StatementCredential) -> &'static str {
+    match credential {
+        StatementCredential::Password(_) => "IDENTIFIED BY '{{password}}'",
+        StatementCredential::Subject(_) => "REQUIRE SUBJECT '{{subject}}'",
     }
 }
 

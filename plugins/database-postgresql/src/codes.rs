@@ -6,9 +6,6 @@
 bulkhead_sdk::refusal_codes! {
     /// The reason for a refusal.
     pub(crate) enum Code, CODES {
-        Unreachable = "unreachable":
-            "the database of connection {connection} did not answer ({targets}); check the \
-             database and connection_url",
         Refused = "refused":
             "the database refused user {user} (SQLSTATE {vendor-code}); check username and \
              password of connection {connection}, and the password's expiry at the database (VALID \
@@ -36,25 +33,15 @@ bulkhead_sdk::refusal_codes! {
         TlsFailed = "tls-failed":
             "the database of connection {connection} answered at {targets}, but TLS failed: {tls}; \
              check sslmode, tls_ca and the certificates of both sides",
-        TimedOut = "timed-out":
-            "the database of connection {connection} ({targets}) did not finish in time; check \
-             load and locks, then try again",
         Conflict = "conflict":
             "other sessions kept changing the same rows of the database's catalog; try again, or \
              grant through a group role (IN ROLE) instead of on single tables",
-        PermissionDenied = "permission-denied":
-            "this mount has no grant to reach {targets}; add the address to the mount's grants",
-        ForbiddenAddress = "forbidden-address":
-            "connection {connection} names an address never dialled ({targets}): link-local, \
-             multicast, cloud metadata, or this server itself; give the address of the database",
         InvalidConfig = "invalid-config":
             "connection {connection} cannot be dialled with the given settings; check the \
              certificates and the key, which must be unencrypted PEM",
         StatementFailed = "statement-failed":
             "the database of connection {connection} refused {work} (SQLSTATE {vendor-code}); the \
              transaction was rolled back",
-        InvalidStatement = "invalid-statement":
-            "statement {statement}, character {position}: the text {fault}",
         NameTaken = "name-taken":
             "{work} creates an object with a taken name (SQLSTATE {vendor-code}), and nothing was \
              created: for a user, let username_template put (random 20) into the name",
@@ -104,8 +91,6 @@ bulkhead_sdk::refusal_codes! {
              OID belongs to user {other} now: if this is the same user, undo the renaming, then \
              try again; if not, drop any {username} by hand, and revoke the lease with \
              sys/leases/revoke-force",
-        CreationStatementsRequired = "creation-statements-required":
-            "creation_statements is required: give statements to create {placeholder}",
         PasswordNotAscii = "password-not-ascii":
             "password_authentication is scram-sha-256, which needs passwords of printable ASCII; \
              change the password policy",
@@ -129,8 +114,6 @@ bulkhead_sdk::refusal_codes! {
              sslmode=verify-full",
         PasswordAuthentication = "password-authentication":
             "{setting} must be password or scram-sha-256",
-        AuthType = "auth-type-unsupported":
-            "{setting} is not available in this version; use username and password",
     }
 }
 

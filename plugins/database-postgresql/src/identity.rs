@@ -98,7 +98,7 @@ pub(crate) fn lacks_right(
 ) -> Result<bool, SqlFailure> {
     match host.query(&connection.target, READABLE, &[]) {
         Err(failure) if failure.code == "statement-failed" => {
-            Ok(failure.sqlstate.as_deref() == Some(INSUFFICIENT_PRIVILEGE))
+            Ok(failure.has_sqlstate(&[INSUFFICIENT_PRIVILEGE]))
         }
         rows => rows.map(|_| false),
     }
@@ -110,8 +110,8 @@ pub(crate) fn every_oid(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
 ) -> Result<Option<String>, SqlFailure> {
-    let rows = unless_unreadable(host.query(&connection.target, EVERY_OID, &[]))?;
-    Ok(rows.and_then(|rows| rows.into_iter().next()?.into_iter().next()?))
+    let lists = unless_unreadable(host.query_column(&connection.target, EVERY_OID, &[]))?;
+    Ok(lists.and_then(|lists| lists.into_iter().next()))
 }
 
 /// Returns the roles with these names as accounts. An account without an identity was not found, or
@@ -176,9 +176,9 @@ pub(crate) fn locate(
         Refusal { vendor_code, ..refusal }
     };
     let rows = host.query(&connection.target, BY_OID, &[oid, &account.name]);
-    let rows = rows.map_err(|failure| match failure.sqlstate.as_deref() {
-        Some(INSUFFICIENT_PRIVILEGE) => unseen(failure.sqlstate),
-        _ => refused(failure),
+    let rows = rows.map_err(|failure| match failure.has_sqlstate(&[INSUFFICIENT_PRIVILEGE]) {
+        true => unseen(failure.sqlstate),
+        false => refused(failure),
     })?;
     let row = rows.into_iter().next().unwrap_or_default();
     let Ok([Some(system_now), Some(timeline_now), found, name, holds, is_name_taken]) =
@@ -222,7 +222,7 @@ fn by_name(
 ) -> Result<RoleLocation, SqlFailure> {
     let ask = |query| host.query(&connection.target, query, &[name]);
     let found = match ask(BY_NAME) {
-        Err(failure) if failure.sqlstate.as_deref() == Some(UNDEFINED_TABLE) => ask(BY_NAME_ALONE),
+        Err(failure) if failure.has_sqlstate(&[UNDEFINED_TABLE]) => ask(BY_NAME_ALONE),
         found => found,
     };
     let mut cells = found?.into_iter().next().unwrap_or_default().into_iter().flatten();
@@ -239,11 +239,7 @@ fn by_name(
 /// Returns `None` if identities are not readable; keeps every other failure.
 fn unless_unreadable<T>(answer: Result<T, SqlFailure>) -> Result<Option<T>, SqlFailure> {
     match answer {
-        Err(failure)
-            if failure.sqlstate.as_deref().is_some_and(|state| UNREADABLE.contains(&state)) =>
-        {
-            Ok(None)
-        }
+        Err(failure) if failure.has_sqlstate(&UNREADABLE) => Ok(None),
         answer => answer.map(Some),
     }
 }

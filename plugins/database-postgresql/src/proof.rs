@@ -4,8 +4,8 @@
 //! another reason. Such a password may be the only valid password, and must not be lost.
 
 use crate::settings::ParsedConnection;
-use crate::sql_failure::{self, PasswordVerdict};
-use bulkhead_sdk::connection::log_in_as;
+use crate::sql_failure::{self, LOGIN_CAUSES};
+use bulkhead_sdk::connection::{FailedLogin, PasswordVerdict, try_credential};
 use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost};
 
 /// Selects a row if the password of the role `$1` has expired. The server refuses expired and wrong
@@ -13,33 +13,38 @@ use bulkhead_sdk::database_plugin::{Credential, Refusal, SqlHost};
 const EXPIRED: &str = "SELECT '1'::text FROM pg_catalog.pg_roles \
                        WHERE rolname = $1 AND rolvaliduntil <= pg_catalog.now()";
 
-/// Asks if the database accepts a login of `username` with `credential`. `None`: the server refuses
-/// the user for a reason other than the password, or the credential is a certificate, whose key is
-/// not known here.
+/// Asks if the database accepts a login of `username` with `credential`, as in [`try_credential`].
 pub(crate) fn check_credential(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
     username: &str,
     credential: &Credential,
 ) -> Result<Option<bool>, Refusal> {
-    if matches!(credential, Credential::SubjectDn(_)) {
-        return Ok(None);
-    }
-    let target = log_in_as(&connection.target, username, credential)?;
-    let Err(failure) = host.ping(&target) else { return Ok(Some(true)) };
-    // No query is possible with the connection's own user, because its password is in question.
-    let is_another = !connection.self_managed && connection.target.username != username;
-    match sql_failure::login_cause(&failure).map(|(verdict, _)| verdict) {
+    let (target, self_managed) = (&connection.target, connection.self_managed);
+    try_credential(host, target, self_managed, username, credential, |failed| {
+        conclude(host, connection, username, failed)
+    })
+}
+
+fn conclude(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    username: &str,
+    FailedLogin { failure, target, is_another }: FailedLogin,
+) -> Result<Option<bool>, Refusal> {
+    match LOGIN_CAUSES.find(&failure).map(|(verdict, _)| verdict) {
         Some(PasswordVerdict::Right) => Ok(Some(true)),
         // The server checks its own limit before the password, and the limit of the role after the
         // password.
-        Some(PasswordVerdict::Busy) if is_another => Ok(None),
+        Some(PasswordVerdict::Limited) if is_another => Ok(None),
         Some(PasswordVerdict::Unknown) => Ok(None),
-        Some(PasswordVerdict::WrongOrExpired) => {
+        Some(PasswordVerdict::Denied) => {
             let is_wrong = !is_another || !has_expired(host, connection, username)?;
             Ok(is_wrong.then_some(false))
         }
-        Some(PasswordVerdict::Busy) | None => Err(sql_failure::refusal(failure, &target)),
+        Some(PasswordVerdict::Limited | PasswordVerdict::Full) | None => {
+            Err(sql_failure::refusal(failure, &target))
+        }
     }
 }
 

@@ -12,12 +12,13 @@ use crate::codes::Code;
 use crate::identity::{self, CatalogRole, RoleLocation};
 use crate::settings::ParsedConnection;
 use crate::sql_failure;
-use crate::users::{self, UNDEFINED_OBJECT};
+use crate::users::UNDEFINED_OBJECT;
 use bulkhead_sdk::connection::Denial;
 use bulkhead_sdk::database_plugin::{
     Account, CreatedUser, Refusal, SqlFailure, SqlHost, Statement,
 };
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::user_statements;
 
 mod drop;
 mod sessions;
@@ -59,7 +60,7 @@ pub(crate) fn delete(
     let main = roles.iter().position(is_main).unwrap_or_default();
     roles.rotate_left(main);
     let username = roles.first().map_or(user.username.as_str(), |role| &role.name);
-    let values = PlaceholderValues { username, password: None, subject: None, expiration: None };
+    let values = PlaceholderValues::named(username);
     match statements::prepare(SqlDialect::Postgres, operator_statements, &values) {
         Err(fault) => {
             shut_all_out(&roles)?;
@@ -89,11 +90,12 @@ fn run_given(roles: &[RoleRemoval<'_>], statements: Vec<FilledStatement>) -> Res
     let gone = roles.iter().filter(|role| role.found.is_none());
     gone.clone().try_for_each(RoleRemoval::prove_gone)?;
     if let Some(main) = roles.first().filter(|main| !main.is_name_taken) {
-        match users::run(main.host, &main.connection.target, statements) {
+        match user_statements::run(main.host, &main.connection.target, statements) {
             // An earlier attempt or another session has removed the user. The other roles are
             // locked out, which the checks below prove.
             Err(failure)
-                if has_sqlstate(&failure, UNDEFINED_OBJECT) && main.is_gone().unwrap_or(false) => {}
+                if failure.has_sqlstate(&[UNDEFINED_OBJECT]) && main.is_gone().unwrap_or(false) => {
+            }
             ran => ran.map_err(|failure| main.refusal(failure))?,
         }
     }
@@ -187,14 +189,11 @@ impl<'a> RoleRemoval<'a> {
         let texts = [format!("CREATE ROLE {} NOLOGIN", self.role), self.drop_role()];
         let statements = texts.map(Statement::plain);
         match self.host.transact(&self.connection.target, &statements) {
-            Err(failure)
-                if has_sqlstate(&failure, DUPLICATE_OBJECT)
-                    || has_sqlstate(&failure, UNIQUE_VIOLATION) =>
-            {
+            Err(failure) if failure.has_sqlstate(&[DUPLICATE_OBJECT, UNIQUE_VIOLATION]) => {
                 Err(Code::Conflict.refusal())
             }
             // A user without the right to create roles has created none.
-            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => Ok(()),
+            Err(failure) if failure.has_sqlstate(&[INSUFFICIENT_PRIVILEGE]) => Ok(()),
             proven => proven.map_err(|failure| self.refusal(failure)),
         }
     }
@@ -206,7 +205,7 @@ impl<'a> RoleRemoval<'a> {
         let deny = format!("ALTER ROLE {} NOLOGIN", self.role);
         let statements: Vec<_> = check.into_iter().chain([deny]).map(Statement::plain).collect();
         match self.host.transact(&self.connection.target, &statements) {
-            Err(failure) if has_sqlstate(&failure, UNDEFINED_OBJECT) => Ok(()),
+            Err(failure) if failure.has_sqlstate(&[UNDEFINED_OBJECT]) => Ok(()),
             denied => denied,
         }
     }
@@ -271,12 +270,11 @@ impl<'a> RoleRemoval<'a> {
 
     /// Returns the first column of a query with 1 parameter.
     fn column(&self, query: &str, parameter: &str) -> Result<Vec<String>, SqlFailure> {
-        let rows = self.host.query(&self.connection.target, query, &[parameter])?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+        self.host.query_column(&self.connection.target, query, &[parameter])
     }
 
     fn refusal(&self, failure: SqlFailure) -> Refusal {
-        if has_sqlstate(&failure, DIVISION_BY_ZERO) {
+        if failure.has_sqlstate(&[DIVISION_BY_ZERO]) {
             return Code::Conflict.refusal();
         }
         sql_failure::refusal(failure, &self.connection.target)
@@ -289,10 +287,6 @@ fn tolerate_refusal(outcome: Result<(), SqlFailure>) -> Result<(), SqlFailure> {
         Err(failure) if matches!(failure.code.as_str(), "statement-failed" | "conflict") => Ok(()),
         other => other,
     }
-}
-
-fn has_sqlstate(failure: &SqlFailure, sqlstate: &str) -> bool {
-    failure.sqlstate.as_deref() == Some(sqlstate)
 }
 
 /// Quotes a name.

@@ -14,13 +14,12 @@ pub(crate) fn lacking(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
 ) -> Result<Vec<String>, SqlFailure> {
-    let rows = match host.query(&connection.target, MAY_MAKE_ROLES, &[]) {
+    let answers = match host.query_column(&connection.target, MAY_MAKE_ROLES, &[]) {
         Err(failure) if failure.code == "statement-failed" => return Ok(Vec::new()),
-        rows => rows?,
+        answers => answers?,
     };
-    let answer = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
     let mut lacking = Vec::new();
-    if answer.as_deref() == Some("false") {
+    if answers.first().is_some_and(|answer| answer == "false") {
         lacking.push("lacks-createrole".to_owned());
     }
     if identity::lacks_right(host, connection)? {

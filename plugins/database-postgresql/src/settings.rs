@@ -6,7 +6,7 @@
 use crate::codes::Code;
 use crate::{connection_url, target};
 use bulkhead_sdk::connection::{
-    CONNECTION_URL, ConnectionParameters, Fault, UsernameRules, addresses, credentials, flag, pool,
+    CONNECTION_URL, ConnectionParameters, ConnectionTarget, UsernameRules, addresses, read_target,
     text, warnings, without_nulls,
 };
 use bulkhead_sdk::database_plugin::{
@@ -51,20 +51,8 @@ impl ParsedConnection {
         settings: &ConnectionSettings,
         parameters: &ConnectionParameters,
     ) -> Result<Self, Refusal> {
-        if text(settings, "auth_type")?.is_some_and(|kind| !kind.is_empty()) {
-            return Err(Code::AuthType.about("auth_type"));
-        }
-        let self_managed = flag(settings, "self_managed")?;
-        let mut login = credentials(settings)?;
-        if self_managed {
-            // Placeholders of such a connection stand for the user of each call.
-            login.username.get_or_insert_default();
-            login.password.get_or_insert_default();
-        }
-        let target = target::read(settings, parameters, &login.as_credentials(), pool(settings)?)?;
-        if target.username.is_empty() && !self_managed {
-            return Err(Fault::CredentialMissing.about("username"));
-        }
+        let ConnectionTarget { target, self_managed } =
+            read_target(settings, |login, pool| target::read(settings, parameters, login, pool))?;
         Ok(Self {
             target,
             authentication: authentication(settings)?,

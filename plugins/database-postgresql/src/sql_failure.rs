@@ -4,82 +4,56 @@
 //! The message is dropped; the SQLSTATE and the names of the target remain.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::describe_failure;
+use bulkhead_sdk::connection::{LoginCauses, PasswordVerdict, TargetFailure, describe_failure};
 use bulkhead_sdk::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
-/// Conclusion of a refused login about the password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PasswordVerdict {
-    /// The server checked the password before the reason of its refusal.
-    Right,
-    /// The password is wrong, or has expired: the server has one SQLSTATE for both.
-    WrongOrExpired,
-    /// The server refuses the user with any password.
-    Unknown,
-    /// The server has no free session, now or for this user.
-    Busy,
-}
-
-/// The cause of a login that PostgreSQL answers with an error. Proofs of a password and messages
-/// about a connection have this one table.
+/// The causes of logins that PostgreSQL answers with an error.
 ///
-/// Source: auth.c and postinit.c of PostgreSQL 18;
+/// A wrong and an expired password have one SQLSTATE, and so have the limits of sessions of the
+/// server and of the user. Source: auth.c and postinit.c of PostgreSQL 18;
 /// `tests/e2e/postgres/login_causes.rs` provokes each row.
-const LOGIN_CAUSES: &[(&str, PasswordVerdict, Code)] = &[
-    ("28P01", PasswordVerdict::WrongOrExpired, Code::Refused),
-    ("28000", PasswordVerdict::Unknown, Code::NotAdmitted),
-    ("3D000", PasswordVerdict::Right, Code::DatabaseMissing),
-    ("42501", PasswordVerdict::Right, Code::ConnectRevoked),
-    ("55000", PasswordVerdict::Right, Code::DatabaseClosed),
-    ("53300", PasswordVerdict::Busy, Code::SessionsExhausted),
-];
-
-/// Returns what the server's answer to a login says; `None` for another failure.
-pub(crate) fn login_cause(failure: &SqlFailure) -> Option<(PasswordVerdict, Code)> {
-    let state = failure.sqlstate.as_deref()?;
-    let row = LOGIN_CAUSES.iter().find(|(code, _, _)| *code == state);
-    match failure.code.as_str() {
-        "refused" => row
-            .map(|(_, verdict, code)| (*verdict, *code))
-            .or(Some((PasswordVerdict::Unknown, Code::LoginFailed))),
-        "unreachable" => row
-            .filter(|(_, verdict, _)| *verdict == PasswordVerdict::Busy)
-            .map(|(_, verdict, code)| (*verdict, *code)),
-        _ => None,
-    }
-}
+pub(crate) const LOGIN_CAUSES: LoginCauses<Code> = LoginCauses {
+    causes: &[
+        ("28P01", PasswordVerdict::Denied, Code::Refused),
+        ("28000", PasswordVerdict::Unknown, Code::NotAdmitted),
+        ("3D000", PasswordVerdict::Right, Code::DatabaseMissing),
+        ("42501", PasswordVerdict::Right, Code::ConnectRevoked),
+        ("55000", PasswordVerdict::Right, Code::DatabaseClosed),
+        ("53300", PasswordVerdict::Limited, Code::SessionsExhausted),
+    ],
+    other: Code::LoginFailed,
+    sessions_exhausted: Code::SessionsExhausted,
+};
 
 /// Translates a failure of the `sql` import and drops its message.
 pub(crate) fn refusal(failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
-    if let Some((_, code)) = login_cause(&failure) {
-        return describe_failure(code.refusal(), failure, at);
-    }
-    let code = match (failure.code.as_str(), failure.sqlstate.as_deref()) {
-        ("unreachable", _) if failure.tls.is_some() => Code::TlsFailed,
-        ("unreachable", _) => Code::Unreachable,
+    let refusal = match (LOGIN_CAUSES.find(&failure), TargetFailure::of(&failure)) {
+        (Some((_, code)), _) => code.refusal(),
+        (None, Some(code)) => code.refusal(),
+        (None, None) => answer_code(&failure).refusal(),
+    };
+    describe_failure(refusal, failure, at)
+}
+
+/// Returns the code of a failure with an answer of the server, except the failure of a login.
+fn answer_code(failure: &SqlFailure) -> Code {
+    match (failure.code.as_str(), failure.sqlstate.as_deref()) {
+        ("unreachable", _) => Code::TlsFailed,
         ("refused", _) => Code::Refused,
-        ("timed-out", _) => Code::TimedOut,
         ("conflict", _) => Code::Conflict,
-        ("permission-denied", _) => Code::PermissionDenied,
-        ("forbidden-address", _) => Code::ForbiddenAddress,
         ("invalid-request", _) => Code::InvalidConfig,
         (_, Some("42710")) => Code::NameTaken,
         (_, Some("54000")) => Code::TooManyDirectGrants,
         (_, Some("42501")) => Code::InsufficientPrivilege,
         _ => Code::StatementFailed,
-    };
-    describe_failure(code.refusal(), failure, at)
+    }
 }
 
 /// Tells if a failed transaction certainly left nothing behind: it was not begun, or PostgreSQL
 /// answered with an error, which rolls the transaction back. A lost answer, a timeout or an unknown
 /// code is uncertain.
 pub(crate) fn is_nothing_kept(failure: &SqlFailure) -> bool {
-    match failure.code.as_str() {
-        "refused" | "permission-denied" | "forbidden-address" | "invalid-request" => true,
-        "statement-failed" | "conflict" => failure.sqlstate.is_some(),
-        _ => false,
-    }
+    failure.is_nothing_begun() || failure.is_answer()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use bulkhead_sdk::database_plugin::{
     Statement, StoreTime, is_derived_name,
 };
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::user_statements::{StatementCredential, run};
 
 const CHANGE_PASSWORD: &str = "ALTER ROLE \"{{username}}\" WITH PASSWORD '{{password}}';";
 
@@ -45,12 +46,7 @@ pub(crate) const UNDEFINED_OBJECT: &str = "42704";
 /// Returns the roles that `creation` will make for `username`, as far as the text of the statements
 /// shows them: the user itself, and roles whose names follow from the user's name.
 pub(crate) fn plan_accounts(username: &str, creation: &[String]) -> Vec<Account> {
-    let values = PlaceholderValues {
-        username,
-        password: Some("password"),
-        subject: Some("CN=subject"),
-        expiration: Some(0),
-    };
+    let values = PlaceholderValues::sample(username, "password");
     // The creation itself reports statements that cannot be read.
     let prepared = statements::prepare(SqlDialect::Postgres, creation, &values);
     let names = prepared.map(|prepared| named::created(&prepared).names).unwrap_or_default();
@@ -118,12 +114,13 @@ impl CreationPlan {
         creation: &[String],
     ) -> Result<Self, Refusal> {
         refuse_self_managed(connection.self_managed)?;
-        let secret = StatementCredential::of(host, connection, &user.credential)?;
+        let secret = sent_credential(host, connection, &user.credential)?;
         let values =
             PlaceholderValues { expiration: Some(user.expires), ..secret.values(&user.username) };
         let statements = statements::prepare(SqlDialect::Postgres, creation, &values)?;
         if statements.is_empty() {
-            return Err(Code::CreationStatementsRequired.refusal().with("placeholder", "{{name}}"));
+            let refusal = Denial::CreationStatementsRequired.refusal();
+            return Err(refusal.with("placeholder", "{{name}}"));
         }
         let named = named::created(&statements);
         let mut plan = Self { statements: Vec::new(), roles: Vec::new(), named };
@@ -217,7 +214,7 @@ pub(crate) fn change_credential(
     current: Option<&Credential>,
     operator_statements: &[String],
 ) -> Result<(), Refusal> {
-    let secret = StatementCredential::of(host, connection, credential)?;
+    let secret = sent_credential(host, connection, credential)?;
     let target = choose_login(&connection.target, connection.self_managed, username, current)?;
     if operator_statements.is_empty() && matches!(secret, StatementCredential::Subject(_)) {
         return Err(Denial::Unsupported.refusal());
@@ -241,30 +238,9 @@ pub(crate) fn set_expiration(
         },
         None => user.username.clone(),
     };
-    let values = PlaceholderValues {
-        username: &username,
-        password: None,
-        subject: None,
-        expiration: Some(expires),
-    };
+    let values =
+        PlaceholderValues { expiration: Some(expires), ..PlaceholderValues::named(&username) };
     given_or_own(host, &connection.target, operator_statements, SET_EXPIRATION, &values)
-}
-
-/// Runs statements in a single transaction. A failure's index refers to the operator's list.
-pub(crate) fn run(
-    host: &dyn SqlHost,
-    target: &DatabaseTarget,
-    prepared: Vec<FilledStatement>,
-) -> Result<(), SqlFailure> {
-    if prepared.is_empty() {
-        return Ok(());
-    }
-    let (statements, places): (Vec<Statement>, Vec<u32>) =
-        prepared.into_iter().map(|prepared| (prepared.statement, prepared.index)).unzip();
-    host.transact(target, &statements).map_err(|failure| {
-        let place = failure.statement.and_then(|at| places.get(usize::try_from(at).ok()?)).copied();
-        SqlFailure { statement: place, ..failure }
-    })
 }
 
 /// Runs the operator's statements, or the plugin's own statement if there are none.
@@ -281,9 +257,9 @@ fn given_or_own(
             .map_err(|failure| sql_failure::refusal(failure, target));
     }
     let prepared = statements::prepare(SqlDialect::Postgres, &[own.to_owned()], values)?;
-    run(host, target, prepared).map_err(|failure| match failure.sqlstate.as_deref() {
-        Some(UNDEFINED_OBJECT) => Denial::UserNotFound.refusal(),
-        _ => sql_failure::refusal(SqlFailure { statement: None, ..failure }, target),
+    run(host, target, prepared).map_err(|failure| match failure.has_sqlstate(&[UNDEFINED_OBJECT]) {
+        true => Denial::UserNotFound.refusal(),
+        false => sql_failure::refusal(SqlFailure { statement: None, ..failure }, target),
     })
 }
 
@@ -296,44 +272,23 @@ pub(crate) fn shape_of(connection: &ParsedConnection, password: &str) -> Option<
     }
 }
 
-/// A user's credential as inserted into statements. No `Debug`, because it may be a password.
-enum StatementCredential {
-    /// The password itself, or its verifier.
-    Password(String),
-    /// The role's subject, such as `CN=app`. The server checks certificates by its own rules, which
-    /// expect the user name as the common name: `common_name_template` is then `{{.Username}}`.
-    Subject(String),
-}
-
-impl StatementCredential {
-    fn of(
-        host: &dyn SqlHost,
-        connection: &ParsedConnection,
-        credential: &Credential,
-    ) -> Result<Self, Refusal> {
-        let password = match credential {
-            Credential::Password(password) => password,
-            Credential::SubjectDn(subject) => return Ok(Self::Subject(subject.clone())),
-            Credential::PublicKeyPem(_) => return Err(Denial::Unsupported.refusal()),
-        };
-        match connection.authentication {
-            PasswordForm::Password => Ok(Self::Password(password.clone())),
-            PasswordForm::Scram => {
-                let salt = host.random(scram::SALT);
-                let verifier = scram::verifier(host, password, &salt);
-                verifier
-                    .map(Self::Password)
-                    .ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
-            }
+/// Returns a credential as the connection sends it: the password itself or its verifier, or the
+/// role's subject, such as `CN=app`. The server checks certificates by its own rules, which expect
+/// the user name as the common name: `common_name_template` is then `{{.Username}}`.
+fn sent_credential(
+    host: &dyn SqlHost,
+    connection: &ParsedConnection,
+    credential: &Credential,
+) -> Result<StatementCredential, Refusal> {
+    match (StatementCredential::of(credential)?, connection.authentication) {
+        (StatementCredential::Password(password), PasswordForm::Scram) => {
+            let salt = host.random(scram::SALT);
+            let verifier = scram::verifier(host, &password, &salt);
+            verifier
+                .map(StatementCredential::Password)
+                .ok_or_else(|| Code::PasswordNotAscii.about("password_policy"))
         }
-    }
-
-    fn values<'a>(&'a self, username: &'a str) -> PlaceholderValues<'a> {
-        let (password, subject) = match self {
-            Self::Password(password) => (Some(password.as_str()), None),
-            Self::Subject(subject) => (None, Some(subject.as_str())),
-        };
-        PlaceholderValues { username, password, subject, expiration: None }
+        (sent, PasswordForm::Password | PasswordForm::Scram) => Ok(sent),
     }
 }
 

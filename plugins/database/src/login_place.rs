@@ -6,8 +6,7 @@
 //! database in `connection_url`.
 
 use crate::connection::{Connection, PASSWORD};
-use bulkhead_sdk::kept_secrets::KeptSecrets;
-use bulkhead_sdk::wire::hexadecimal;
+use bulkhead_sdk::kept_secrets::{KeptSecrets, place_digest};
 use bulkhead_sdk::{Failure, Host};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -76,9 +75,7 @@ impl LoginPlace {
         Ok(Self {
             connection: name.to_owned(),
             username: connection.setting("username").to_owned(),
-            address: hexadecimal::text(
-                &host.crypto().digest("sha256", address.to_string().as_bytes())?,
-            ),
+            address: place_digest(host, &address)?,
         })
     }
 

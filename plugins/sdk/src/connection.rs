@@ -1,5 +1,5 @@
 //! Settings that connections to SQL servers of every kind share: `connection_url` and its parts,
-//! the login, the number of sessions, and names for new users.
+//! the login, the number of sessions, and names for new users. Besides, the causes of failures.
 //!
 //! No error shows an operator's values: a refusal names the setting, the parameter or the
 //! parameter's position.
@@ -10,6 +10,7 @@ mod faults;
 mod hosts;
 mod known;
 mod login;
+mod login_causes;
 mod parameters;
 mod url;
 mod usernames;
@@ -18,11 +19,12 @@ mod values;
 mod warnings;
 
 pub use description::PluginFacts;
-pub use failed::describe_failure;
+pub use failed::{TARGET_FAILURES, TargetFailure, describe_failure};
 pub use faults::{FAULTS, Fault};
 pub use hosts::{addresses, endpoints};
 pub use known::{KnownParameters, refused_value};
-pub use login::{ConnectionLogin, credentials, pool};
+pub use login::{ConnectionLogin, ConnectionTarget, credentials, pool, read_target};
+pub use login_causes::{FailedLogin, LoginCauses, PasswordVerdict, try_credential};
 pub use parameters::{
     CONNECTION_URL, ConnectionParameters, UrlCredentials, WrittenValue, in_place,
 };

@@ -267,6 +267,17 @@ pub trait SqlHost {
         statement: &str,
         parameters: &[&str],
     ) -> Result<Vec<Vec<Option<String>>>, SqlFailure>;
+    /// Runs a statement as [`query`](Self::query) does, and returns the values of the first column
+    /// that are not null.
+    fn query_column(
+        &self,
+        target: &DatabaseTarget,
+        statement: &str,
+        parameters: &[&str],
+    ) -> Result<Vec<String>, SqlFailure> {
+        let rows = self.query(target, statement, parameters)?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
     /// Runs all statements in one transaction, as far as the server supports transactions for these
     /// statements. The host retries conflicts.
     fn transact(&self, target: &DatabaseTarget, statements: &[Statement])

@@ -30,6 +30,17 @@ struct SecretList {
 
 stored!(SecretList, "kept-secrets", reads_stored_kept_secrets);
 
+/// Returns the SHA-256 digest of the JSON of `place`, in hexadecimal. The digest names the stored
+/// secrets of the place.
+///
+/// # Errors
+/// Internal if the place has no form in JSON; failures of the host's digest.
+pub fn place_digest(host: &dyn Host, place: &impl Serialize) -> Result<String, Failure> {
+    let named = serde_json::to_vec(place)
+        .map_err(|_| Failure::internal("the place of a secret cannot be written as JSON"))?;
+    Ok(hexadecimal::text(&host.crypto().digest("sha256", &named)?))
+}
+
 /// The kept secrets of a place.
 pub struct KeptSecrets<'a> {
     host: &'a dyn Host,
@@ -40,12 +51,9 @@ impl<'a> KeptSecrets<'a> {
     /// Returns the kept secrets of `place`.
     ///
     /// # Errors
-    /// Internal if the place has no form in JSON; failures of the host's digest.
+    /// As [`place_digest`].
     pub fn of(host: &'a dyn Host, place: &impl Serialize) -> Result<Self, Failure> {
-        let named = serde_json::to_vec(place)
-            .map_err(|_| Failure::internal("the place of a secret cannot be written as JSON"))?;
-        let digest = host.crypto().digest("sha256", &named)?;
-        Ok(Self { host, key: format!("{PREFIX}{}", hexadecimal::text(&digest)) })
+        Ok(Self { host, key: format!("{PREFIX}{}", place_digest(host, place)?) })
     }
 
     /// Adds `secrets`, the newest last. `login` names the login for messages.

@@ -114,7 +114,7 @@
 //! # Database plugins
 //!
 //! Database plugins implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with the help of
-//! [`statements`] and [`template`].
+//! [`statements`], [`user_statements`], [`connection`] and [`template`].
 //!
 //! # Other servers
 //!
@@ -168,9 +168,9 @@
 //! → system → bindings → call → host → refusal_codes → schedule → sql_script → statements
 //! → template → database_component → connection → destination → document → intent → jwt → only_copy
 //! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
-//! → unproven_requests → imports → translation → access_token → issuer_keys → login → answer
-//! → explain → reservation → table → mounted_plugin → auth_method → engine → rotation → raw
-//! → auth_component → engine_component → testbed → raw_component
+//! → unproven_requests → user_statements → imports → translation → access_token → issuer_keys
+//! → login → answer → explain → reservation → table → mounted_plugin → auth_method → engine
+//! → rotation → raw → auth_component → engine_component → testbed → raw_component
 //! ```
 
 pub mod access_token;
@@ -219,6 +219,7 @@ pub mod testbed;
 pub mod token_params;
 pub mod trusted_certificates;
 pub mod unproven_requests;
+pub mod user_statements;
 
 #[cfg(all(target_family = "wasm", feature = "auth-method", not(feature = "secrets-engine")))]
 #[doc(hidden)]

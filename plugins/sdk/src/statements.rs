@@ -14,6 +14,7 @@ mod mysql;
 mod placeholder;
 mod split;
 
+pub(crate) use fault::INVALID_STATEMENT;
 pub use fault::{LexError, LexFault};
 
 use crate::database_plugin::{Statement, StatementPurpose, StoreTime};
@@ -41,6 +42,25 @@ pub struct PlaceholderValues<'a> {
     pub subject: Option<&'a str>,
     /// Value of `{{expiration}}`, written `YYYY-MM-DD HH:MM:SS+0000` in UTC.
     pub expiration: Option<StoreTime>,
+}
+
+impl<'a> PlaceholderValues<'a> {
+    /// Returns the user name as the only value.
+    #[must_use]
+    pub const fn named(username: &'a str) -> Self {
+        Self { username, password: None, subject: None, expiration: None }
+    }
+
+    /// Returns a value for every placeholder, for a check of statements before the values exist.
+    #[must_use]
+    pub const fn sample(username: &'a str, password: &'a str) -> Self {
+        Self {
+            username,
+            password: Some(password),
+            subject: Some("CN=subject"),
+            expiration: Some(0),
+        }
+    }
 }
 
 /// A statement that is ready to send.
@@ -76,13 +96,7 @@ pub fn first_fitting(
 ) -> Option<u32> {
     let fits = |password: &String| {
         let Some(sent) = as_sent(password) else { return false };
-        let values = PlaceholderValues {
-            username: "v",
-            password: Some(&sent),
-            subject: Some("CN=v"),
-            expiration: Some(0),
-        };
-        prepare(dialect, list, &values).is_ok()
+        prepare(dialect, list, &PlaceholderValues::sample("v", &sent)).is_ok()
     };
     purpose.passwords.iter().position(fits).and_then(|place| u32::try_from(place).ok())
 }

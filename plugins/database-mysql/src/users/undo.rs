@@ -3,14 +3,14 @@
 //! This file prevents two faults: an account of the creation that stays without a lease, and the
 //! removal of an account of somebody else with the same name.
 
-use super::{add_new, is_answer, look, made_places};
+use super::{add_new, look, made_places};
 use crate::accounts::AccountPlace;
 use crate::named::{self, NamedAccounts};
-use crate::run::{StatementFailure, run};
 use crate::settings::ParsedConnection;
 use crate::{account_list, remove, sql_failure};
 use bulkhead_sdk::database_plugin::{Refusal, SqlHost};
 use bulkhead_sdk::statements::{self, FilledStatement, PlaceholderValues, SqlDialect};
+use bulkhead_sdk::user_statements::{StatementFailure, run};
 
 /// A creation that has to be undone.
 pub(super) struct UndoneCreation<'a> {
@@ -55,7 +55,7 @@ pub(super) fn made_before(
         .get(end)
         .is_some_and(|failed| account_list::begins(&failed.statement.text, "create user"));
     let is_one = creates && through.places.len() <= before.places.len() + 1;
-    if is_one && is_answer(&failed.failure) { before } else { through }
+    if is_one && failed.failure.is_answer() { before } else { through }
 }
 
 /// Removes the results of a failed creation. The operator's statements remove other objects that
@@ -69,8 +69,7 @@ pub(super) fn undo(
     (accounts, may_be_more): (Vec<AccountPlace>, bool),
 ) -> Result<(), Refusal> {
     if !rollback.is_empty() {
-        let values =
-            PlaceholderValues { username, password: None, subject: None, expiration: None };
+        let values = PlaceholderValues::named(username);
         let prepared = statements::prepare(SqlDialect::Mysql, rollback, &values)?;
         run(host, &connection.target, prepared)
             .map_err(|failure| sql_failure::refusal(failure, &connection.target))?;

@@ -3,7 +3,7 @@
 //! This file prevents the loss of the operator's data: objects that the role owns are named in a
 //! refusal and never dropped.
 
-use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, has_sqlstate, identifier, tolerate_refusal};
+use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, identifier, tolerate_refusal};
 use crate::codes::Code;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Statement};
 
@@ -34,7 +34,7 @@ impl RoleRemoval<'_> {
         let dropped = [self.check_name(oid), self.drop_role()].map(Statement::plain);
         match self.host.transact(&self.connection.target, &dropped) {
             Ok(()) => Ok(true),
-            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => Ok(false),
+            Err(failure) if failure.has_sqlstate(&[DEPENDENT_OBJECTS]) => Ok(false),
             Err(failure) => Err(self.deny_login_for(self.refusal(failure))),
         }
     }
@@ -45,7 +45,7 @@ impl RoleRemoval<'_> {
         revoked.extend(self.revocations().map_err(refused)?);
         revoked.push(Statement::plain(self.drop_role()));
         match self.host.transact(&self.connection.target, &revoked) {
-            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+            Err(failure) if failure.has_sqlstate(&[DEPENDENT_OBJECTS]) => {
                 revoked.pop();
                 // These revocations remain in force even if the next steps fail.
                 let stripped = self.host.transact(&self.connection.target, &revoked);
@@ -91,13 +91,13 @@ impl RoleRemoval<'_> {
         let dropped = match self.drop_owned(oid, false) {
             // DROP OWNED requires membership in the role, which a user with CREATEROLE can grant to
             // itself.
-            Err(failure) if has_sqlstate(&failure, INSUFFICIENT_PRIVILEGE) => {
+            Err(failure) if failure.has_sqlstate(&[INSUFFICIENT_PRIVILEGE]) => {
                 self.drop_owned(oid, true)
             }
             other => other,
         };
         match dropped {
-            Err(failure) if has_sqlstate(&failure, DEPENDENT_OBJECTS) => {
+            Err(failure) if failure.has_sqlstate(&[DEPENDENT_OBJECTS]) => {
                 self.still_held(oid, failure)
             }
             other => other.map_err(|failure| self.refusal(failure)),

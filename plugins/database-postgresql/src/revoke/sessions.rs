@@ -3,7 +3,7 @@
 //! This file prevents an unnoticed open session: if the server refuses to end sessions, the removal
 //! succeeds only if there are none.
 
-use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, has_sqlstate, tolerate_refusal};
+use super::{INSUFFICIENT_PRIVILEGE, RoleRemoval, tolerate_refusal};
 use crate::codes::Code;
 use bulkhead_sdk::database_plugin::{Refusal, SqlFailure, Statement};
 
@@ -25,7 +25,7 @@ impl RoleRemoval<'_> {
     pub(super) fn end_sessions(&self, oid: &str) -> Result<(), Refusal> {
         let whose = of_user(oid);
         let mut ended = self.terminate(&whose);
-        if ended.as_ref().is_err_and(|failure| has_sqlstate(failure, INSUFFICIENT_PRIVILEGE)) {
+        if ended.as_ref().is_err_and(|failure| failure.has_sqlstate(&[INSUFFICIENT_PRIVILEGE])) {
             let joined = self.run_alone(format!("GRANT {} TO CURRENT_USER", self.role));
             tolerate_refusal(joined).map_err(|failure| self.refusal(failure))?;
             ended = self.terminate(&whose);
@@ -59,7 +59,7 @@ impl RoleRemoval<'_> {
         };
         match ask("pg_terminate_backend(pid, 2000)") {
             // Servers before version 14 cannot wait.
-            Err(failure) if has_sqlstate(&failure, UNDEFINED_FUNCTION) => {
+            Err(failure) if failure.has_sqlstate(&[UNDEFINED_FUNCTION]) => {
                 ask("pg_terminate_backend(pid)")
             }
             ended => ended,
@@ -75,10 +75,9 @@ impl RoleRemoval<'_> {
         let query = format!(
             "SELECT count(*)::text FROM pg_stat_activity WHERE {whose} AND pid <> pg_backend_pid()"
         );
-        let rows = self.host.query(&self.connection.target, &query, &[]);
-        let rows = rows.map_err(|failure| self.refusal(failure))?;
-        let open = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
-        if open.as_deref() == Some("0") {
+        let open = self.host.query_column(&self.connection.target, &query, &[]);
+        let open = open.map_err(|failure| self.refusal(failure))?;
+        if open.first().is_some_and(|count| count == "0") {
             return Ok(());
         }
         let refusal = Code::SessionsRemain.refusal().with("user", &self.connection.target.username);

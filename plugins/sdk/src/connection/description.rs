@@ -1,8 +1,10 @@
 //! The shared part of the descriptions of SQL plugins: settings that all of the plugins read,
 //! secrets that none of the plugins reads, and common warnings.
 
+use super::failed::TARGET_FAILURES;
 use super::faults::FAULTS;
 use super::users::DENIALS;
+use crate::statements::INVALID_STATEMENT;
 use bulkhead_wire::description::{DatabaseDescription, Field, FieldKind};
 
 /// Sentences for the warnings that every plugin can give.
@@ -71,6 +73,7 @@ impl PluginFacts<'_> {
     pub fn describe(self) -> DatabaseDescription {
         let owned = |(word, sentence): &(&str, &str)| ((*word).to_owned(), (*sentence).to_owned());
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let shared = TARGET_FAILURES.iter().chain(DENIALS).chain(FAULTS);
         DatabaseDescription {
             kind: "database-plugin".to_owned(),
             name: self.name.to_owned(),
@@ -80,7 +83,7 @@ impl PluginFacts<'_> {
             about: self.about.to_owned(),
             credential_types: list(self.credential_types),
             creation_statements_required: true,
-            codes: self.codes.iter().chain(DENIALS).chain(FAULTS).map(owned).collect(),
+            codes: shared.chain([&INVALID_STATEMENT]).chain(self.codes).map(owned).collect(),
             warnings: WARNINGS.iter().chain(self.warnings).map(owned).collect(),
             settings: settings(self.connection_url, self.settings),
         }

@@ -57,6 +57,8 @@ refusal_codes! {
         UsernameTooLong = "username-too-long":
             "{setting} makes a name of {bytes} bytes, and the database takes {most}; end the \
              template with | truncate {most}",
+        AuthType = "auth-type-unsupported":
+            "{setting} is not available in this version; use username and password",
     }
 }
 

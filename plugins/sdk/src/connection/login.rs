@@ -1,9 +1,10 @@
-//! Login and session limits of a connection: settings that the plugins of SQL databases share.
+//! Login, target and session limits of a connection: settings that the plugins of SQL databases
+//! share.
 
 use super::faults::Fault;
 use super::parameters::UrlCredentials;
 use super::values::{flag, milliseconds, text, whole_number};
-use crate::database_plugin::{ConnectionSettings, PoolLimits, Refusal};
+use crate::database_plugin::{ConnectionSettings, DatabaseTarget, PoolLimits, Refusal};
 use serde_json::Value;
 
 /// Default number of concurrent sessions: the number that clients of this field expect.
@@ -64,6 +65,41 @@ pub fn credentials(settings: &ConnectionSettings) -> Result<ConnectionLogin, Ref
         password: read("password")?,
         disable_escaping: flag(settings, "disable_escaping")?,
     })
+}
+
+/// A connection's target. No `Debug`: the target holds the password.
+pub struct ConnectionTarget {
+    /// The target with the connection's login.
+    pub target: DatabaseTarget,
+    /// True if no user manages the others and each user changes its own password.
+    pub self_managed: bool,
+}
+
+/// Reads the settings of the login. `target` builds the target from the values for the placeholders
+/// of `connection_url` and the sizes of the pool.
+///
+/// # Errors
+/// As [`credentials`] and [`pool`]; those of `target`; for a login without a user name, unless the
+/// connection is self-managed; for an `auth_type`.
+pub fn read_target(
+    settings: &ConnectionSettings,
+    target: impl FnOnce(&UrlCredentials<'_>, PoolLimits) -> Result<DatabaseTarget, Refusal>,
+) -> Result<ConnectionTarget, Refusal> {
+    if text(settings, "auth_type")?.is_some_and(|kind| !kind.is_empty()) {
+        return Err(Fault::AuthType.about("auth_type"));
+    }
+    let self_managed = flag(settings, "self_managed")?;
+    let mut login = credentials(settings)?;
+    if self_managed {
+        // Placeholders of such a connection stand for the user of each call.
+        login.username.get_or_insert_default();
+        login.password.get_or_insert_default();
+    }
+    let target = target(&login.as_credentials(), pool(settings)?)?;
+    if target.username.is_empty() && !self_managed {
+        return Err(Fault::CredentialMissing.about("username"));
+    }
+    Ok(ConnectionTarget { target, self_managed })
 }
 
 /// Reads the limits and timeouts of a connection's pool.

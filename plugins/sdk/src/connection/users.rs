@@ -22,6 +22,8 @@ refusal_codes! {
         SelfManaged = "self-managed":
             "connection {connection} is self-managed and has no user, and users change their own \
              passwords; to do more, give the connection username and password",
+        CreationStatementsRequired = "creation-statements-required":
+            "creation_statements is required: give statements to create {placeholder}",
     }
 }
 
@@ -81,6 +83,6 @@ mod tests {
 
     #[test]
     fn denial_sentences_use_carried_values_only() {
-        assert_eq!(refusal_codes::find_mistakes(DENIALS, &[]), Vec::<String>::new());
+        assert_eq!(refusal_codes::find_mistakes(DENIALS, &["placeholder"]), Vec::<String>::new());
     }
 }

@@ -4,6 +4,10 @@
 use crate::database_plugin::Refusal;
 use std::fmt;
 
+/// Word and sentence of the refusal of a text.
+pub(crate) const INVALID_STATEMENT: (&str, &str) =
+    ("invalid-statement", "statement {statement}, character {position}: the text {fault}");
+
 /// Fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LexFault {
@@ -120,8 +124,9 @@ impl fmt::Display for LexError {
 /// Refusal `invalid-statement`, with the pairs `position` and `fault` for its sentence.
 impl From<LexError> for Refusal {
     fn from(error: LexError) -> Self {
+        let (word, _) = INVALID_STATEMENT;
         Self {
-            code: "invalid-statement".to_owned(),
+            code: word.to_owned(),
             statement: Some(error.statement),
             ext: vec![
                 ("position".to_owned(), error.position.to_string()),

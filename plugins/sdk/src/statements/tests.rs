@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::database_plugin::{Refusal, StatementAct};
+use crate::refusal_codes::find_mistakes;
 
 const VALUES: PlaceholderValues<'static> = PlaceholderValues {
     username: "v-a-1",
@@ -353,6 +354,7 @@ fn refusal_has_position_and_fault_without_statement_text() {
     let refusal = Refusal::from(error);
     assert_eq!((refusal.code.as_str(), refusal.statement), ("invalid-statement", Some(0)));
     assert_eq!(refusal.ext[0], ("position".to_owned(), "8".to_owned()));
+    assert_eq!(find_mistakes(&[INVALID_STATEMENT], &[]), Vec::<String>::new());
     assert!(!format!("{refusal:?}").contains("canary"));
     assert_eq!(fault("x {{nmae}}").to_string().matches("{{nmae}}").count(), 1);
 }
