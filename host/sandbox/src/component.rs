@@ -10,6 +10,7 @@ use crate::compiled::AuthenticCode;
 use crate::grants::GrantPattern;
 use crate::wasmtime_engine;
 use bulkhead_wire::json;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -73,6 +74,18 @@ const DESCRIPTION_BYTES: usize = 1 << 20;
 pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let engine = wasmtime_engine::compiler().map_err(|error| format!("{error:#}"))?;
     engine.precompile_component(wasm).map_err(|error| format!("{error:#}"))
+}
+
+/// Returns a text that differs wherever [`precompile`] makes other code of `wasm`: the digest of the
+/// component, and a hash of the compiler's version and settings.
+///
+/// # Errors
+/// The reason for which the compiler does not start.
+pub fn compilation_key(wasm: &[u8]) -> Result<String, String> {
+    let engine = wasmtime_engine::compiler().map_err(|error| format!("{error:#}"))?;
+    let mut hasher = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    Ok(format!("{} {:016x}", digest(wasm), hasher.finish()))
 }
 
 /// Parses a description.

@@ -109,7 +109,7 @@ pub use call_tree::{CallTree, SideEffect};
 pub use caller_presence::{CallerPresence, PresentCaller};
 pub use closing::CallKind;
 pub use compartment::Compartment;
-pub use component::{ComponentSource, Publisher, precompile};
+pub use component::{ComponentSource, Publisher, compilation_key, precompile};
 pub use database_plugin::DatabasePlugin;
 pub use fair_queue::{FairPermit, FairSemaphore};
 pub use grants::{Grant, GrantLayers, GrantPattern, Grants};

@@ -2,10 +2,11 @@
 //! server's build, so that a start of the server compiles nothing.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -19,13 +20,34 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Compiles the component, unless `compiled` holds the same code already. `make` starts this program
+/// anew for every component after each edit of the sandbox, which seldom changes the code.
 fn precompile(wasm: &Path, compiled: &Path) -> Result<(), String> {
     let bytes =
         fs::read(wasm).map_err(|error| format!("cannot read {}: {error}", wasm.display()))?;
-    let code =
-        bulkhead_sandbox::precompile(&bytes).map_err(|why| format!("{}: {why}", wasm.display()))?;
-    // An interrupted build must not leave half a file that is newer than its source.
+    let of_component = |why: String| format!("{}: {why}", wasm.display());
+    let key = bulkhead_sandbox::compilation_key(&bytes).map_err(of_component)?;
+    let key_file = compiled.with_extension("cwasm.key");
+    let is_current = compiled.is_file()
+        && fs::read_to_string(&key_file).is_ok_and(|stored_key| stored_key == key);
+    let done = if is_current {
+        // The date tells make that the code is newer than this program.
+        File::open(compiled).and_then(|file| file.set_modified(SystemTime::now()))
+    } else {
+        let code = bulkhead_sandbox::precompile(&bytes).map_err(of_component)?;
+        write_code(compiled, &code, &key_file, &key)
+    };
+    done.map_err(|error| format!("cannot write {}: {error}", compiled.display()))
+}
+
+/// Writes the code, and the key last: an interrupted build must leave neither half a file that is
+/// newer than its source, nor a key beside the code of another key.
+fn write_code(compiled: &Path, code: &[u8], key_file: &Path, key: &str) -> io::Result<()> {
+    if key_file.exists() {
+        fs::remove_file(key_file)?;
+    }
     let partial = compiled.with_extension("cwasm.partial");
-    let written = fs::write(&partial, code).and_then(|()| fs::rename(&partial, compiled));
-    written.map_err(|error| format!("cannot write {}: {error}", compiled.display()))
+    fs::write(&partial, code)?;
+    fs::rename(&partial, compiled)?;
+    fs::write(key_file, key)
 }
