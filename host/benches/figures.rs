@@ -11,8 +11,8 @@ pub(crate) fn target() -> PathBuf {
 /// Adds the figures of the benchmark `name` to `<target>/bench.json`, which all benchmarks share.
 pub(crate) fn write(name: &str, figures: serde_json::Value) {
     let path = target().join("bench.json");
-    let known = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let mut all: serde_json::Map<String, serde_json::Value> = known.unwrap_or_default();
+    let stored = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut all: serde_json::Map<String, serde_json::Value> = stored.unwrap_or_default();
     all.insert(name.to_owned(), figures);
     std::fs::write(path, serde_json::to_vec_pretty(&all).unwrap()).unwrap();
 }

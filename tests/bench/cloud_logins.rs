@@ -71,15 +71,15 @@ impl Clouds {
             "bound_service_principal_ids": self.machine.identity.principal, "token_ttl": "1h",
         });
         let account = json!({ "type": "iam", "bound_service_accounts": APP, "max_jwt_exp": "1h" });
-        for made in ["service", "batch"] {
+        for token_type in ["service", "batch"] {
             for kind in ["azure", "gcp", "doorman"] {
-                let mount = json!({ "type": kind, "config": { "token_type": made } });
-                root.write(&format!("sys/auth/{kind}-{made}"), &mount).expect(204);
+                let mount = json!({ "type": kind, "config": { "token_type": token_type } });
+                root.write(&format!("sys/auth/{kind}-{token_type}"), &mount).expect(204);
             }
-            root.write(&format!("auth/azure-{made}/config"), &config).expect(204);
-            root.write(&format!("auth/azure-{made}/role/app"), &by_principal).expect(204);
-            root.write(&format!("auth/gcp-{made}/config"), &key).expect(204);
-            root.write(&format!("auth/gcp-{made}/role/app"), &account).expect(204);
+            root.write(&format!("auth/azure-{token_type}/config"), &config).expect(204);
+            root.write(&format!("auth/azure-{token_type}/role/app"), &by_principal).expect(204);
+            root.write(&format!("auth/gcp-{token_type}/config"), &key).expect(204);
+            root.write(&format!("auth/gcp-{token_type}/role/app"), &account).expect(204);
         }
         online
     }

@@ -55,11 +55,11 @@ fn main() {
         shares.push(engine / bare);
     }
     let share = quantile(&mut shares, 0.5);
-    let held = share >= SHARE_GOAL;
+    let is_held = share >= SHARE_GOAL;
     println!("tokens of mode 1, of the bare TokenRequest's rate   {:.1} %", share * 100.0);
     println!("  in the last turn {:.0} a second against {:.0}", rates.0, rates.1);
-    println!("  {} (goal 70 %)", if held { "held" } else { "MISSED" });
-    let result = json!({ "share": share, "share_goal": SHARE_GOAL, "held": held });
+    println!("  {} (goal 70 %)", if is_held { "held" } else { "MISSED" });
+    let result = json!({ "share": share, "share_goal": SHARE_GOAL, "held": is_held });
     figures::save("cluster", result);
 }
 
@@ -114,8 +114,8 @@ impl Stage {
                 while began.elapsed() < time {
                     let answer = sender.send_request(bare.clone()).await.expect("an answer");
                     let body = answer.into_body().collect().await.expect("a whole answer");
-                    let made: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
-                    assert!(made["status"]["token"].is_string(), "{made}");
+                    let reply: Value = serde_json::from_slice(&body.to_bytes()).expect("JSON");
+                    assert!(reply["status"]["token"].is_string(), "{reply}");
                     given += 1;
                 }
                 given

@@ -59,7 +59,7 @@ fn main() {
         address: server.url().trim_start_matches("http://").parse().expect("an address"),
         token,
     };
-    runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
+    runtime.block_on(neighbour.call_durations(&|began| began.elapsed() < QUIET));
     println!(
         "another mount during {ATTACKERS} calls at a time     quiet p50      p99   beside \
          p50      p99   p99 ratio"
@@ -80,10 +80,10 @@ fn main() {
         })
         .into();
     let [p50, most] = [0.5, 1.0].map(|share| quantile(&mut overruns, share));
-    let held = if most <= OVERRUN_GOAL { "held" } else { "MISSED" };
+    let verdict = if most <= OVERRUN_GOAL { "held" } else { "MISSED" };
     println!(
         "{} endless loops ended after their deadline by: p50 {p50:?}, at most {most:?} (20 ms): \
-         {held}",
+         {verdict}",
         overruns.len()
     );
     let overrun = json!({
@@ -106,10 +106,10 @@ fn configure(server: &Bulkhead) -> String {
     assert!(root.write("database/roles/reader", &role).status < 300);
     let rules = r#"path "database/roles/*" { capabilities = ["read"] }"#;
     root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
-    let made = root
+    let answer = root
         .write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" }))
         .expect(200);
-    made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
+    answer.body["auth"]["client_token"].as_str().expect("a token").to_owned()
 }
 
 /// A client of another mount.
@@ -121,7 +121,7 @@ struct Neighbour {
 impl Neighbour {
     /// Returns the durations of sequential calls. `more` decides by start time if another call
     /// follows.
-    async fn asked(&self, more: &dyn Fn(Instant) -> bool) -> Vec<Duration> {
+    async fn call_durations(&self, more: &dyn Fn(Instant) -> bool) -> Vec<Duration> {
         let mut connection = Connection::open(self.address).await;
         let request = load::get("database/roles/reader", &self.token);
         let (mut times, began) = (Vec::new(), Instant::now());
@@ -142,14 +142,14 @@ struct Round {
 }
 
 fn round(runtime: &tokio::runtime::Runtime, neighbour: &Neighbour, act: &str) -> Round {
-    let quiet = runtime.block_on(neighbour.asked(&|began| began.elapsed() < QUIET));
+    let quiet = runtime.block_on(neighbour.call_durations(&|began| began.elapsed() < QUIET));
     let (attacks, is_over) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let beside = thread::scope(|scope| {
         let _busy = (act == PROCESS).then(Busy::start);
         for _ in 0..if act == PROCESS { 0 } else { ATTACKERS } {
             scope.spawn(|| attack(neighbour.address, act, &is_over, &attacks));
         }
-        let beside = runtime.block_on(neighbour.asked(&|began| began.elapsed() < ATTACK));
+        let beside = runtime.block_on(neighbour.call_durations(&|began| began.elapsed() < ATTACK));
         is_over.store(true, Ordering::Relaxed);
         beside
     });
@@ -213,9 +213,9 @@ fn report(name: &str, rounds: Vec<Round>) -> Value {
     let ratio = quantile(&mut ratios, 0.5);
     let [quiet, beside] = [quiet, beside]
         .map(|mut times| [0.5, 0.99].map(|share| micros(quantile(&mut times, share))));
-    let held = if ratio <= RATIO_GOAL { "held" } else { "MISSED" };
+    let verdict = if ratio <= RATIO_GOAL { "held" } else { "MISSED" };
     println!(
-        "  {name:40} {:>9} {:>8} {:>12} {:>8} {ratio:>11.2} (2): {held}",
+        "  {name:40} {:>9} {:>8} {:>12} {:>8} {ratio:>11.2} (2): {verdict}",
         quiet[0], quiet[1], beside[0], beside[1]
     );
     json!({

@@ -72,9 +72,9 @@ fn prepare(bulkhead: &Bulkhead) -> Vec<String> {
         .map(|client| {
             let mount = json!({ "type": "database" });
             root.write(&format!("sys/mounts/own/{client}"), &mount).expect(204);
-            let asked = json!({ "policies": ["default"], "ttl": "1h" });
-            let made = root.write("auth/token/create", &asked).expect(200);
-            made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
+            let token_request = json!({ "policies": ["default"], "ttl": "1h" });
+            let answer = root.write("auth/token/create", &token_request).expect(200);
+            answer.body["auth"]["client_token"].as_str().expect("a token").to_owned()
         })
         .collect()
 }
@@ -91,12 +91,12 @@ async fn measure(address: SocketAddr, kind: &Kind, tokens: &[String]) -> Value {
         }
     }
     let [one, own, alone] = rates.map(|mut rates| quantile(&mut rates, 0.5));
-    let held = one >= GOAL * alone;
-    let verdict = if held { "held" } else { "MISSED" };
+    let is_held = one >= GOAL * alone;
+    let verdict = if is_held { "held" } else { "MISSED" };
     println!("  {:32} {one:>14.0} {own:>14.0} {alone:>13.0}   {verdict}", kind.name);
     json!({
         "kind": kind.name, "one_thing_per_s": one.round(), "own_things_per_s": own.round(),
-        "alone_per_s": alone.round(), "goal_of_alone": GOAL, "held": held,
+        "alone_per_s": alone.round(), "goal_of_alone": GOAL, "held": is_held,
     })
 }
 

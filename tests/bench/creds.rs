@@ -162,7 +162,7 @@ fn report(mut times: Times) {
     let of = |times: &mut Vec<Duration>| (quantile(times, 0.5), quantile(times, 0.99));
     let (creds, sql, flushes) = (of(&mut times.creds), of(&mut times.sql), of(&mut times.flushes));
     let over = micros(creds.0) - micros(sql.0) - micros(flushes.0);
-    let held = over <= micros(GOAL);
+    let is_held = over <= micros(GOAL);
     println!("creds, {rounds} rounds, in microseconds       p50      p99");
     for (name, (p50, p99)) in [
         ("GET database/creds/reader", creds),
@@ -175,13 +175,13 @@ fn report(mut times: Times) {
         "{:32}{over:>12}   (goal: at most {}: {})",
         "over the bare",
         micros(GOAL),
-        if held { "held" } else { "MISSED" }
+        if is_held { "held" } else { "MISSED" }
     );
     let part =
         |(p50, p99): (Duration, Duration)| json!({ "p50_us": micros(p50), "p99_us": micros(p99) });
     let result = json!({
         "rounds": rounds, "creds": part(creds), "bare_sql": part(sql), "two_flushes": part(flushes),
-        "over_bare_p50_us": over, "goal_us": micros(GOAL), "held": held,
+        "over_bare_p50_us": over, "goal_us": micros(GOAL), "held": is_held,
     });
     figures::save("creds", result);
 }

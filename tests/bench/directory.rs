@@ -46,11 +46,11 @@ fn main() {
         shares.push(engine / bare);
     }
     let share = quantile(&mut shares, 0.5);
-    let held = share >= SHARE_GOAL;
+    let is_held = share >= SHARE_GOAL;
     println!("{READS} reads of due roles, of the bare operations' rate   {:.1} %", share * 100.0);
     println!("  in the last turn {:.0} a second against {:.0}", rates.0, rates.1);
-    println!("  {} (goal 50 %)", if held { "held" } else { "MISSED" });
-    let result = json!({ "share": share, "share_goal": SHARE_GOAL, "held": held });
+    println!("  {} (goal 50 %)", if is_held { "held" } else { "MISSED" });
+    let result = json!({ "share": share, "share_goal": SHARE_GOAL, "held": is_held });
     figures::save("directory", result);
 }
 

@@ -26,9 +26,9 @@ pub fn micros(time: Duration) -> i64 {
 /// Adds the result of the benchmark `name` to `target/bench.json`, which all benchmarks share.
 pub fn save(name: &str, result: Value) {
     let path = target().join("bench.json");
-    let known =
+    let saved_results =
         std::fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
-    let mut all: Value = known.unwrap_or_else(|| json!({}));
+    let mut all: Value = saved_results.unwrap_or_else(|| json!({}));
     all[name] = result;
     std::fs::write(&path, format!("{all:#}\n")).expect("target/bench.json can be written");
     println!("also in {}", path.display());

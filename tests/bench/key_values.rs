@@ -79,6 +79,6 @@ fn configure(bulkhead: &Bulkhead) -> String {
     let rules = r#"path "first/orders" { capabilities = ["read", "create", "update"] }
         path "second/data/orders" { capabilities = ["read", "create", "update"] }"#;
     root.write("sys/policies/acl/orders", &json!({ "policy": rules })).expect(204);
-    let made = root.write("auth/token/create", &json!({ "policies": ["orders"] })).expect(200);
-    made.body["auth"]["client_token"].as_str().expect("a token").to_owned()
+    let answer = root.write("auth/token/create", &json!({ "policies": ["orders"] })).expect(200);
+    answer.body["auth"]["client_token"].as_str().expect("a token").to_owned()
 }

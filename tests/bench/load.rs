@@ -68,10 +68,10 @@ impl Connection {
         std::str::from_utf8(&self.answer[..have]).expect("the answer is text")
     }
 
-    /// Like [`Connection::exchange`], without the answer. An answer of a `known` length is not
-    /// parsed.
-    async fn exchange_of_length(&mut self, request: &[u8], known: Option<usize>) {
-        match known {
+    /// Like [`Connection::exchange`], without the answer. An answer of a given `answer_length` is
+    /// not parsed.
+    async fn exchange_of_length(&mut self, request: &[u8], answer_length: Option<usize>) {
+        match answer_length {
             Some(length) => self.exchange_known(request, length).await,
             None => drop(self.exchange(request).await.len()),
         }
@@ -125,7 +125,7 @@ impl Target {
     /// does not have the expected length.
     pub async fn load(&self, connections: usize, time: Duration) -> Load {
         let first = self.look().await.len();
-        let known = match self.lengths {
+        let answer_length = match self.lengths {
             AnswerLengths::Equal => Some(first),
             AnswerLengths::Declared => None,
         };
@@ -142,7 +142,7 @@ impl Target {
                 tokio::spawn(async move {
                     let mut answered = 0_u32;
                     while began.elapsed() < time {
-                        connection.exchange_of_length(&request, known).await;
+                        connection.exchange_of_length(&request, answer_length).await;
                         answered += 1;
                     }
                     answered

@@ -55,7 +55,7 @@ fn main() {
         request: load::post(path, "", &body.to_string()),
         lengths: AnswerLengths::Equal,
     };
-    let (say, known) = (json!({ "say": {} }), json!({ "passphrase": "open sesame" }));
+    let (say, passphrase) = (json!({ "say": {} }), json!({ "passphrase": "open sesame" }));
     let logins = [
         ask("auth/service-door/login", &say),
         ask("auth/batch-door/login", &say),
@@ -63,8 +63,8 @@ fn main() {
         ask("auth/approle/login", &by_batch_role),
         ask("auth/jwt/login", &by_jwt),
         ask("auth/jwt/login", &by_batch_jwt),
-        ask("auth/service/login/amy", &known),
-        ask("auth/batch/login/amy", &known),
+        ask("auth/service/login/amy", &passphrase),
+        ask("auth/batch/login/amy", &passphrase),
     ];
     let body =
         runtime.block_on(logins[0].look()).split_once("\r\n\r\n").map_or(0, |(_, body)| body.len());
@@ -91,14 +91,14 @@ fn configure(root: &Client) {
         root.upload(&format!("sys/plugins/catalog/auth/{name}"), &guest(name)).expect(204);
     }
     for (path, kind) in [("", "passphrase"), ("-door", "doorman")] {
-        for made in ["service", "batch"] {
-            let mount = json!({ "type": kind, "config": { "token_type": made } });
-            root.write(&format!("sys/auth/{made}{path}"), &mount).expect(204);
+        for token_type in ["service", "batch"] {
+            let mount = json!({ "type": kind, "config": { "token_type": token_type } });
+            root.write(&format!("sys/auth/{token_type}{path}"), &mount).expect(204);
         }
     }
     let amy = json!({ "passphrase": "open sesame", "token_ttl": "1h" });
-    for made in ["service", "batch"] {
-        root.write(&format!("auth/{made}/users/amy"), &amy).expect(204);
+    for token_type in ["service", "batch"] {
+        root.write(&format!("auth/{token_type}/users/amy"), &amy).expect(204);
     }
 }
 

@@ -86,10 +86,10 @@ fn configure(bulkhead: &Bulkhead) -> String {
     let rules = r#"path "database/roles/*" { capabilities = ["read"] }
         path "database-reuse/roles/*" { capabilities = ["read"] }"#;
     root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
-    let made = root
+    let answer = root
         .write("auth/token/create", &json!({ "policies": ["reader"], "ttl": "1h" }))
         .expect(200);
-    let token = made.body["auth"]["client_token"].as_str().expect("a token").to_owned();
+    let token = answer.body["auth"]["client_token"].as_str().expect("a token").to_owned();
     let client = bulkhead.client(Some(&token));
     client.read("database/roles/reader").expect(200);
     client.read("database/config/orders").expect(403);
@@ -150,11 +150,14 @@ fn report(connections: usize, rounds: &[Round]) -> Value {
     let (_, bare) = row("bare hyper", 0);
     let (fresh_share, fresh) = row("a fresh instance each (busy, at least 18 %)", 1);
     let (reused_share, reused) = row("instances reused (busy, at least 30 %)", 2);
-    let held =
+    let verdict =
         (connections >= BUSY).then_some(fresh_share >= FRESH_GOAL && reused_share >= REUSED_GOAL);
-    println!("  {}", held.map_or("not judged", |held| if held { "held" } else { "MISSED" }));
+    println!(
+        "  {}",
+        verdict.map_or("not judged", |is_held| if is_held { "held" } else { "MISSED" })
+    );
     json!({
         "connections": connections, "bare": bare, "fresh": fresh, "fresh_goal": FRESH_GOAL,
-        "reused": reused, "reused_goal": REUSED_GOAL, "held": held,
+        "reused": reused, "reused_goal": REUSED_GOAL, "held": verdict,
     })
 }

@@ -41,7 +41,7 @@ fn main() {
         .expect("a runtime can be built");
     let mut sessions = runtime.block_on(sessions(&postgres));
     let mut watch = Watch::of(&postgres);
-    let [mut made, mut of_bare, mut ended, mut shares] = [const { Vec::new() }; 4];
+    let [mut creations, mut of_bare, mut ended, mut shares] = [const { Vec::new() }; 4];
     for _ in 0..ROUNDS {
         let bare = rate(|| sessions = runtime.block_on(create_bare(std::mem::take(&mut sessions))));
         drop_bare(&postgres);
@@ -49,22 +49,23 @@ fn main() {
         let revocation = rate(|| revoke(&root, &mut watch));
         of_bare.push(creation / bare);
         shares.push(revocation / creation);
-        made.push(creation);
+        creations.push(creation);
         ended.push(revocation);
     }
-    let [made, of_bare, ended, share] =
-        [&mut made, &mut of_bare, &mut ended, &mut shares].map(|values| quantile(values, 0.5));
+    let [creations, of_bare, ended, share] =
+        [&mut creations, &mut of_bare, &mut ended, &mut shares].map(|values| quantile(values, 0.5));
     println!(
-        "credentials made   {made:.0} /s, {CALLERS} callers, {:.0} % of bare",
+        "credentials made   {creations:.0} /s, {CALLERS} callers, {:.0} % of bare",
         of_bare * 100.0
     );
     println!("revoked by prefix  {ended:.0} /s, {:.0} % of that", share * 100.0);
-    let held = of_bare >= GOAL && share >= GOAL;
-    println!("  {} (goal 80 % each)", if held { "held" } else { "MISSED" });
+    let is_held = of_bare >= GOAL && share >= GOAL;
+    println!("  {} (goal 80 % each)", if is_held { "held" } else { "MISSED" });
     figures::save(
         "revocations",
         json!({
-            "made": made, "made_of_bare": of_bare, "revoked": ended, "share": share, "goal": GOAL,
+            "made": creations, "made_of_bare": of_bare, "revoked": ended, "share": share,
+            "goal": GOAL,
         }),
     );
 }

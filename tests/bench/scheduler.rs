@@ -30,10 +30,10 @@ const STATEMENT: &str =
 
 fn main() {
     let scheduler = Scheduler::start();
-    let made = role(&scheduler);
-    let path = format!("/v1/acl/role/{}", made["ID"].as_str().expect("an identifier"));
+    let record = role(&scheduler);
+    let path = format!("/v1/acl/role/{}", record["ID"].as_str().expect("an identifier"));
     let rates = rates(&scheduler, &path);
-    let wake_ups = wake_ups(&scheduler, &path, made);
+    let wake_ups = wake_ups(&scheduler, &path, record);
     figures::save("scheduler", json!({ "role_reads": rates, "wake_ups": wake_ups }));
 }
 
@@ -91,9 +91,9 @@ fn wake_ups(scheduler: &Scheduler, path: &str, mut record: Value) -> Value {
     let mut times: Vec<Duration> = (0..WAKE_UPS)
         .map(|round| {
             let index = record["ModifyIndex"].as_u64().expect("an index");
-            let asked = format!("{path}?index={index}&wait=60s");
-            let asked = PlainRequest::new("GET", &asked).with_token(&scheduler.management);
-            let waiting = asked.begin(scheduler.address());
+            let query_path = format!("{path}?index={index}&wait=60s");
+            let read = PlainRequest::new("GET", &query_path).with_token(&scheduler.management);
+            let waiting = read.begin(scheduler.address());
             bulkhead_tests::wait::until_true("the read is parked", PATIENCE, || {
                 is_parked(scheduler)
             });
@@ -110,21 +110,21 @@ fn wake_ups(scheduler: &Scheduler, path: &str, mut record: Value) -> Value {
         })
         .collect();
     let [half, most] = [0.5, 0.99].map(|share| quantile(&mut times, share));
-    let held = most <= WAKE_UP_GOAL;
+    let is_held = most <= WAKE_UP_GOAL;
     println!(
         "wake-ups of a blocked read, {WAKE_UPS} rounds, from the write that ends the wait, us"
     );
     println!("  median {}   p99 {}", micros(half), micros(most));
-    println!("  {}", if held { "held" } else { "MISSED" });
+    println!("  {}", if is_held { "held" } else { "MISSED" });
     json!({
         "rounds": WAKE_UPS, "median_us": micros(half), "p99_us": micros(most),
-        "goal_us": micros(WAKE_UP_GOAL), "held": held,
+        "goal_us": micros(WAKE_UP_GOAL), "held": is_held,
     })
 }
 
 fn is_parked(scheduler: &Scheduler) -> bool {
-    let asked = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
-    let answer = asked.with_header("X-Vault-Token", ROOT).send(scheduler.server.address());
+    let request = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
+    let answer = request.with_header("X-Vault-Token", ROOT).send(scheduler.server.address());
     let text = answer.text();
     let line = text.lines().find(|line| line.starts_with("bulkhead_core_parked_requests"));
     line.expect("the gauge of parked requests").ends_with(" 1")

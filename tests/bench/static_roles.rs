@@ -45,13 +45,13 @@ fn main() {
         share * 100.0
     );
     println!("{ROLES} static roles add to a start   {added:?} (goal {START_GOAL:?})");
-    let held = share >= SHARE_GOAL && added < START_GOAL;
-    println!("  {}", if held { "held" } else { "MISSED" });
+    let is_held = share >= SHARE_GOAL && added < START_GOAL;
+    println!("  {}", if is_held { "held" } else { "MISSED" });
     let added_ms = figures::micros(added) / 1_000;
     figures::save(
         "static_roles",
         json!({
-            "share": share, "share_goal": SHARE_GOAL, "start_added_ms": added_ms, "held": held,
+            "share": share, "share_goal": SHARE_GOAL, "start_added_ms": added_ms, "held": is_held,
         }),
     );
 }

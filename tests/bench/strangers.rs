@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-const STRANGERS: usize = 200;
+const CALLERS: usize = 200;
 /// Number of sequential requests of a client, alone and then beside the callers.
 const QUESTIONS: usize = 5_000;
 /// Time until the callers have used up the burst of their address.
@@ -29,17 +29,17 @@ const ROUNDS: usize = 3;
 const GOAL: f64 = 3.0;
 
 fn main() {
-    let [client, strangers] = [runtime(1), runtime(2)];
+    let [client, callers] = [runtime(1), runtime(2)];
     let (mut shares, mut times, mut rates) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let bulkhead = Bulkhead::start();
-        let found = client.block_on(measure(bulkhead.address(), &strangers));
+        let found = client.block_on(measure(bulkhead.address(), &callers));
         shares.push(found.beside / found.alone);
         times.push((found.alone, found.beside));
         rates.push(found.rate);
     }
     let (share, rate) = (quantile(&mut shares, 0.5), quantile(&mut rates, 0.5));
-    let held = share <= GOAL;
+    let is_held = share <= GOAL;
     for (alone, beside) in times {
         println!(
             "p99 of a client: {:.2} ms alone, {:.2} ms with the callers",
@@ -47,9 +47,9 @@ fn main() {
             beside * 1e3
         );
     }
-    println!("{STRANGERS} strangers, answered {rate:.0} times a second: {share:.1} times as long");
-    println!("  {} (goal: at most {GOAL} times)", if held { "held" } else { "MISSED" });
-    figures::save("strangers", json!({ "times": share, "goal": GOAL, "held": held }));
+    println!("{CALLERS} strangers, answered {rate:.0} times a second: {share:.1} times as long");
+    println!("  {} (goal: at most {GOAL} times)", if is_held { "held" } else { "MISSED" });
+    figures::save("strangers", json!({ "times": share, "goal": GOAL, "held": is_held }));
 }
 
 /// The client has a separate runtime, so that it does not wait for the callers' tasks.
@@ -69,17 +69,17 @@ async fn measure(address: SocketAddr, runtime: &Runtime) -> Found {
     slowest(address).await;
     let alone = slowest(address).await;
     let answered = Arc::new(AtomicU32::new(0));
-    let strangers: Vec<_> = requests()
+    let callers: Vec<_> = requests()
         .into_iter()
         .cycle()
-        .take(STRANGERS)
+        .take(CALLERS)
         .map(|request| runtime.spawn(ask_without_end(address, request, Arc::clone(&answered))))
         .collect();
     tokio::time::sleep(BEGINNING).await;
     let (began, before) = (Instant::now(), answered.load(Ordering::Relaxed));
     let beside = slowest(address).await;
     let answers = f64::from(answered.load(Ordering::Relaxed) - before);
-    strangers.iter().for_each(tokio::task::JoinHandle::abort);
+    callers.iter().for_each(tokio::task::JoinHandle::abort);
     Found { alone, beside, rate: answers / began.elapsed().as_secs_f64() }
 }
 
@@ -89,9 +89,9 @@ async fn slowest(address: SocketAddr) -> f64 {
     let request = load::get("sys/policies/acl/default", ROOT);
     let mut times = Vec::with_capacity(QUESTIONS);
     for _ in 0..QUESTIONS {
-        let asked = Instant::now();
+        let start = Instant::now();
         connection.exchange(&request).await;
-        times.push(asked.elapsed().as_secs_f64());
+        times.push(start.elapsed().as_secs_f64());
     }
     quantile(&mut times, 0.99)
 }

@@ -96,20 +96,20 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 
 fn report(clients: usize, mut times: Times) -> Value {
     let of = |times: &mut Vec<Duration>| [0.5, 0.99].map(|share| micros(quantile(times, share)));
-    let ([made, made_p99], [revoked, revoked_p99]) =
+    let ([creation, creation_p99], [revoked, revoked_p99]) =
         (of(&mut times.creations), of(&mut times.revocations));
     let (rate, flush) = (quantile(&mut times.per_second, 0.5), quantile(&mut times.flushes, 0.5));
     let in_a_flush = rate * flush.as_secs_f64();
     let flush = micros(flush);
     println!(
-        "  {clients:>2} clients                 {made:>12} {made_p99:>8} \
+        "  {clients:>2} clients                 {creation:>12} {creation_p99:>8} \
          {revoked:>16} {revoked_p99:>8} {rate:>14.0} {flush:>9}"
     );
     println!("             operations in the time of one bare flush: {in_a_flush:.2}");
     json!({
         "clients": clients, "operations_per_s": rate.round(), "flush_us": flush,
         "operations_a_flush": in_a_flush,
-        "creation": { "p50_us": made, "p99_us": made_p99 },
+        "creation": { "p50_us": creation, "p99_us": creation_p99 },
         "revocation": { "p50_us": revoked, "p99_us": revoked_p99 },
     })
 }

@@ -203,7 +203,7 @@ fn report(name: &str, mut outcome: Outcome) -> Value {
     let per_second = outcome.times.len() as f64 / outcome.lasted.as_secs_f64();
     let [p50, p99, longest] =
         [0.5, 0.99, 1.0].map(|share| micros(quantile(&mut outcome.times, share)));
-    let held = match outcome.failed == 0 && longest <= micros(STALL_GOAL) {
+    let verdict = match outcome.failed == 0 && longest <= micros(STALL_GOAL) {
         true => "held",
         false => "MISSED",
     };
@@ -211,7 +211,7 @@ fn report(name: &str, mut outcome: Outcome) -> Value {
         .then(|| [0.5, 1.0].map(|share| micros(quantile(&mut outcome.swaps, share))));
     println!(
         "  {name:32} {per_second:>6.0} requests/s, {} failed (0); p50 {p50} us, p99 {p99} us, \
-         longest {longest} us (50 ms): {held}",
+         longest {longest} us (50 ms): {verdict}",
         outcome.failed
     );
     if let Some([p50, longest]) = swap {
@@ -232,18 +232,18 @@ fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Valu
     let per_second = f64::from(MOUNTS) / took.as_secs_f64();
     let after = started(server);
     let resident = server.memory().saturating_sub(resident_before) / u64::from(MOUNTS);
-    let held = |is_held| if is_held { "held" } else { "MISSED" };
+    let verdict = |is_held| if is_held { "held" } else { "MISSED" };
     println!(
         "{CLIENTS} clients enable {MOUNTS} mounts: {per_second:.0} a second (500): {}",
-        held(per_second >= ENABLED_GOAL)
+        verdict(per_second >= ENABLED_GOAL)
     );
     println!(
         "a start with these mounts {after:?} (2 s): {}; before {before:?}",
-        held(after <= START_GOAL)
+        verdict(after <= START_GOAL)
     );
     println!(
         "an idle mount has {resident} bytes resident ({RESIDENT_GOAL}): {}",
-        held(resident <= RESIDENT_GOAL)
+        verdict(resident <= RESIDENT_GOAL)
     );
     json!({
         "mounts": MOUNTS, "clients": CLIENTS, "enabled_per_second": per_second,

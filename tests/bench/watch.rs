@@ -42,8 +42,8 @@ impl Watch {
     }
 
     fn count(&mut self, question: &str) -> i64 {
-        let asked = sqlx::query_scalar(AssertSqlSafe(question.to_owned()));
-        let counted = self.runtime.block_on(asked.fetch_one(&mut self.session));
+        let query = sqlx::query_scalar(AssertSqlSafe(question.to_owned()));
+        let counted = self.runtime.block_on(query.fetch_one(&mut self.session));
         counted.expect("the database counts")
     }
 }

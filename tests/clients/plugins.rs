@@ -204,8 +204,8 @@ fn terraform(server: &Bulkhead) -> Client {
     root.read("auth/token/lookup-self").expect(200);
     let child = json!({ "ttl": "1200s", "explicit_max_ttl": "1200s", "renewable": false,
         "display_name": "terraform" });
-    let made = root.write("auth/token/create", &child).expect(200);
-    server.client(Some(made.body["auth"]["client_token"].as_str().expect("a token")))
+    let answer = root.write("auth/token/create", &child).expect(200);
+    server.client(Some(answer.body["auth"]["client_token"].as_str().expect("a token")))
 }
 
 #[test]

@@ -77,8 +77,8 @@ impl AmbientStage {
     }
 
     fn in_the_pods_name(&self, url: &str, more: Value) -> Answer {
-        let asked = json!({ "url": url, "identity": "pod" });
-        self.root.write("cloud/fetch/pod", &crate::world::with(asked, more))
+        let body = json!({ "url": url, "identity": "pod" });
+        self.root.write("cloud/fetch/pod", &crate::world::with(body, more))
     }
 
     /// Asserts that the log and the data files do not contain `secret`.
@@ -120,8 +120,8 @@ fn each_environment_variable_needs_its_own_grant() {
     assert_eq!(read("PROBE_NAME").expect(200).text("value"), "contoso");
     ungranted(&read("PROBE_SECRET"), "ambient:env/PROBE_SECRET");
     stage.grant("ambient:env/PROBE_SECRET");
-    let told = read("PROBE_SECRET").expect(400);
-    assert!(!told.errors().contains(secret), "a secret in an error");
+    let answer = read("PROBE_SECRET").expect(400);
+    assert!(!answer.errors().contains(secret), "a secret in an error");
     for own in ["BULKHEAD_TOKEN", "VAULT_TOKEN", "vault_addr"] {
         let refused = read(own).expect(403);
         assert!(refused.errors().contains("the server's own"), "{own}: {}", refused.errors());
@@ -152,12 +152,12 @@ fn a_cloud_token_is_requested_once_and_cached() {
         let given: Vec<String> = thread::scope(|scope| {
             let asking: Vec<_> =
                 (0..8).map(|_| scope.spawn(|| stage.token(cloud, audience))).collect();
-            let given = asking.into_iter().map(|asked| asked.join().expect("an answer"));
+            let given = asking.into_iter().map(|caller| caller.join().expect("an answer"));
             given.map(|answer| answer.expect(200).text("given").to_owned()).collect()
         });
-        let asked = stage.metadata.asked();
-        assert_eq!(asked.len(), 1, "{asked:?}");
-        assert!(asked[0].starts_with(begins), "{asked:?}");
+        let requests = stage.metadata.asked();
+        assert_eq!(requests.len(), 1, "{requests:?}");
+        assert!(requests[0].starts_with(begins), "{requests:?}");
         assert!(given[0].starts_with(TOKEN) && given.iter().all(|it| *it == given[0]), "{given:?}");
     }
     stage.metadata.answers(ServiceBehaviour::Well { seconds: 60 });
@@ -165,9 +165,9 @@ fn a_cloud_token_is_requested_once_and_cached() {
         stage.token("azure", "https://short.example").expect(200);
     }
     assert_eq!(stage.metadata.asked().len(), 2, "a token that ends soon is not cached");
-    let asked = json!({ "audience": RESOURCE, "ttl": 1 });
-    let told = stage.root.write("cloud/cloud-token/azure", &asked).expect(400);
-    assert_silent("an error", &told.errors(), TOKEN);
+    let body = json!({ "audience": RESOURCE, "ttl": 1 });
+    let answer = stage.root.write("cloud/cloud-token/azure", &body).expect(400);
+    assert_silent("an error", &answer.errors(), TOKEN);
     stage.token("amazon", RESOURCE).expect(400);
     stage.token("azure", "two words").expect(400);
     assert_eq!(stage.metadata.asked(), [""; 0]);
@@ -179,16 +179,16 @@ fn metadata_service_answers_are_bounded_and_not_repeated() {
     let stage = AmbientStage::new(&[]);
     stage.grant("ambient:cloud-token");
     let endless = "x".repeat(100_000);
-    let whole = format!(r#"{{"access_token":"{TOKEN}","expires_in":3600}}"#);
-    let told = format!(r#"{{"error":"invalid_scope","error_description":"{TOKEN}"}}"#);
+    let token_body = format!(r#"{{"access_token":"{TOKEN}","expires_in":3600}}"#);
+    let error_body = format!(r#"{{"error":"invalid_scope","error_description":"{TOKEN}"}}"#);
     let redirect = format!("location: http://{}/elsewhere\r\n", stage.metadata.address);
     for (number, (manner, status)) in [
         (ServiceBehaviour::Endless, 502),
         (ServiceBehaviour::Bytes(response(200, "metadata-flavor: Google\r\n", &endless)), 502),
-        (ServiceBehaviour::Bytes(response(200, "", &whole)), 502),
-        (ServiceBehaviour::Bytes(response(302, &redirect, &told)), 400),
-        (ServiceBehaviour::Bytes(response(400, "metadata-flavor: Google\r\n", &told)), 400),
-        (ServiceBehaviour::Bytes(response(429, "metadata-flavor: Google\r\n", &told)), 503),
+        (ServiceBehaviour::Bytes(response(200, "", &token_body)), 502),
+        (ServiceBehaviour::Bytes(response(302, &redirect, &error_body)), 400),
+        (ServiceBehaviour::Bytes(response(400, "metadata-flavor: Google\r\n", &error_body)), 400),
+        (ServiceBehaviour::Bytes(response(429, "metadata-flavor: Google\r\n", &error_body)), 503),
         (ServiceBehaviour::Bytes(format!("SSH-2.0-{TOKEN}\r\n").into_bytes()), 502),
         (ServiceBehaviour::Bytes(Vec::new()), 502),
     ]

@@ -40,8 +40,8 @@ fn log_in(stranger: &Client, role_id: &str, secret_id: &str) -> Answer {
 #[test]
 fn machine_logs_in_and_token_follows_role() {
     let stage = AppRoleStage::new(&json!({ "token_policies": "dev", "token_ttl": "1h" }));
-    let made = stage.secret_id(&json!({ "metadata": r#"{"owner": "web-canary"}"# }));
-    let login = stage.login(made.text("secret_id")).expect(200);
+    let answer = stage.secret_id(&json!({ "metadata": r#"{"owner": "web-canary"}"# }));
+    let login = stage.login(answer.text("secret_id")).expect(200);
     let auth = &login.body["auth"];
     assert_eq!(auth["policies"], json!(["default", "dev"]));
     assert_eq!(auth["metadata"], json!({ "owner": "web-canary", "role_name": "web" }));
@@ -57,19 +57,19 @@ fn machine_logs_in_and_token_follows_role() {
     stage.root.delete("auth/approle/role/web").expect(204);
     machine.write("auth/token/renew-self", &json!({})).expect(400);
     assert_eq!(
-        stage.login(made.text("secret_id")).expect(400).errors(),
+        stage.login(answer.text("secret_id")).expect(400).errors(),
         "invalid role or secret ID"
     );
     let audit = std::fs::read_to_string(stage.server.data().join("audit.log"));
     let audit = audit.expect("dev mode audits to its folder");
-    assert!(audit.contains("auth/approle/login") && !audit.contains(made.text("secret_id")));
+    assert!(audit.contains("auth/approle/login") && !audit.contains(answer.text("secret_id")));
 }
 
 #[test]
 fn fifty_concurrent_logins_consume_exactly_ten_uses() {
     let stage = AppRoleStage::new(&json!({ "secret_id_num_uses": 10 }));
-    let made = stage.secret_id(&json!({}));
-    let secret_id = made.text("secret_id");
+    let answer = stage.secret_id(&json!({}));
+    let secret_id = answer.text("secret_id");
     let login = || stage.login(secret_id);
     let answers: Vec<Answer> = thread::scope(|scope| {
         let threads: Vec<_> = (0..50).map(|_| scope.spawn(login)).collect();
@@ -85,11 +85,11 @@ fn fifty_concurrent_logins_consume_exactly_ten_uses() {
 #[test]
 fn expired_secret_id_is_refused_and_removed_automatically() {
     let stage = AppRoleStage::new(&json!({ "secret_id_ttl": 1 }));
-    let made = stage.secret_id(&json!({}));
+    let answer = stage.secret_id(&json!({}));
     let listed = || stage.root.list("auth/approle/role/web/secret-id").status;
     until_true("the secret id is removed", Duration::from_secs(30), || listed() == 404);
-    stage.login(made.text("secret_id")).expect(400);
-    let accessor = json!({ "secret_id_accessor": made.text("secret_id_accessor") });
+    stage.login(answer.text("secret_id")).expect(400);
+    let accessor = json!({ "secret_id_accessor": answer.text("secret_id_accessor") });
     let path = "auth/approle/role/web/secret-id-accessor/lookup";
     stage.root.write(path, &accessor).expect(404);
 }
@@ -98,18 +98,18 @@ fn expired_secret_id_is_refused_and_removed_automatically() {
 fn role_cannot_read_or_remove_foreign_secret_id() {
     let stage = AppRoleStage::new(&json!({}));
     stage.root.write("auth/approle/role/ops", &json!({})).expect(204);
-    let made = stage.secret_id(&json!({}));
-    let accessor = json!({ "secret_id_accessor": made.text("secret_id_accessor") });
-    let secret_id = json!({ "secret_id": made.text("secret_id") });
+    let answer = stage.secret_id(&json!({}));
+    let accessor = json!({ "secret_id_accessor": answer.text("secret_id_accessor") });
+    let secret_id = json!({ "secret_id": answer.text("secret_id") });
     for act in ["lookup", "destroy"] {
         let by = |how| format!("auth/approle/role/ops/{how}/{act}");
         stage.root.write(&by("secret-id-accessor"), &accessor).expect(404);
         stage.root.write(&by("secret-id"), &secret_id).expect(204);
     }
-    stage.login(made.text("secret_id")).expect(200);
+    stage.login(answer.text("secret_id")).expect(200);
     let path = "auth/approle/role/web/secret-id-accessor/destroy";
     stage.root.write(path, &accessor).expect(204);
-    stage.login(made.text("secret_id")).expect(400);
+    stage.login(answer.text("secret_id")).expect(400);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn secret_id_bound_to_other_networks_is_refused() {
 fn narrowed_role_binds_earlier_secret_ids_and_tokens() {
     let stage = AppRoleStage::new(&json!({}));
     let fields = json!({ "token_bound_cidrs": ["127.0.0.0/8", "192.0.2.0/24"] });
-    let made = stage.secret_id(&fields);
-    let login = || stage.login(made.text("secret_id"));
+    let answer = stage.secret_id(&fields);
+    let login = || stage.login(answer.text("secret_id"));
     let machine = stage.server.client(login().expect(200).body["auth"]["client_token"].as_str());
     let role = |networks: &str| {
         let narrowed = json!({ "token_bound_cidrs": networks });
@@ -148,10 +148,10 @@ fn narrowed_role_binds_earlier_secret_ids_and_tokens() {
 #[test]
 fn guesses_do_not_lock_a_role() {
     let stage = AppRoleStage::new(&json!({}));
-    let made = stage.secret_id(&json!({}));
+    let answer = stage.secret_id(&json!({}));
     let guess = |_| stage.login("9b0f2a70-0000-4000-8000-000000000000").status;
     assert_eq!((0..8).map(guess).collect::<Vec<_>>(), [400; 8]);
-    stage.login(made.text("secret_id")).expect(200);
+    stage.login(answer.text("secret_id")).expect(200);
 }
 
 pub(super) fn bad_role_settings_are_refused_and_not_stored() {

@@ -78,11 +78,11 @@ fn audit_file_holds_only_hashes_of_secrets() {
         assert!(!audited.contains(secret.as_str()), "{secret} is in {audited}");
     }
     let given = world.lines_of("database/creds/reader");
-    let [asked, answered] = &given[..] else { panic!("{given:?}") };
-    assert_eq!(answered["response"]["data"]["password"], world.hash(&credential.password));
-    assert_eq!(answered["response"]["data"]["username"], world.hash(&credential.username));
-    assert_eq!(answered["response"]["secret"]["lease_id"], credential.lease);
-    assert_eq!(asked["auth"]["display_name"], "token");
+    let [request_line, response_line] = &given[..] else { panic!("{given:?}") };
+    assert_eq!(response_line["response"]["data"]["password"], world.hash(&credential.password));
+    assert_eq!(response_line["response"]["data"]["username"], world.hash(&credential.username));
+    assert_eq!(response_line["response"]["secret"]["lease_id"], credential.lease);
+    assert_eq!(request_line["auth"]["display_name"], "token");
     assert_eq!(
         world.lines_of("database/config/demo")[0]["request"]["data"]["password"],
         world.hash(CANARY)
@@ -103,19 +103,22 @@ fn unreadable_bodies_are_audited_and_lines_stay_short() {
         let before = world.lines_of(path).len();
         world.root.send(method, path, body.as_bytes()).expect(status);
         let lines = world.lines_of(path);
-        let [asked, answered] = &lines[before..] else { panic!("{method} {status}: {lines:?}") };
-        let errors = (&asked["error"], &answered["error"]);
-        assert!(errors.0.is_string() && errors.0 == errors.1, "{asked}");
-        assert_eq!(asked["request"]["client_token"], world.hash(ROOT), "{asked}");
-        let accessor =
-            asked["auth"]["accessor"].as_str().expect("the answer has the failure of the audit");
-        assert!(accessor.starts_with("hmac-sha256:"), "{asked}");
+        let [request_line, response_line] = &lines[before..] else {
+            panic!("{method} {status}: {lines:?}")
+        };
+        let errors = (&request_line["error"], &response_line["error"]);
+        assert!(errors.0.is_string() && errors.0 == errors.1, "{request_line}");
+        assert_eq!(request_line["request"]["client_token"], world.hash(ROOT), "{request_line}");
+        let accessor = request_line["auth"]["accessor"]
+            .as_str()
+            .expect("the answer has the failure of the audit");
+        assert!(accessor.starts_with("hmac-sha256:"), "{request_line}");
     }
     // Regression: 597 KB of empty strings wrote 31 MB.
     let texts = json!({ "x": vec![""; 199_000] });
     world.root.write("auth/token/renew-self", &texts);
-    let asked = &world.lines_of("auth/token/renew-self")[0]["request"];
-    assert_eq!(asked["unknown_fields"][0], world.hash("x"));
+    let request = &world.lines_of("auth/token/renew-self")[0]["request"];
+    assert_eq!(request["unknown_fields"][0], world.hash("x"));
     let longest = world.audited().lines().map(str::len).max();
     assert!(longest.is_some_and(|bytes| bytes <= 64 << 10), "{longest:?}");
 }
@@ -167,8 +170,8 @@ fn names_that_a_caller_chose_are_hashed() {
     }
     // Names that a field asks for are shown, as in published servers.
     root.write("auth/token/create", &json!({ "meta": { "owner": "amy" } })).expect(200);
-    let made = world.lines_of("auth/token/create");
-    let meta = &made[made.len() - 2]["request"]["data"]["meta"];
+    let lines = world.lines_of("auth/token/create");
+    let meta = &lines[lines.len() - 2]["request"]["data"]["meta"];
     assert_eq!(*meta, json!({ "owner": world.hash("amy") }));
 }
 

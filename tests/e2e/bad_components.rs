@@ -138,10 +138,10 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let before = world.bulkhead.memory();
     let mut asks = Socket::open(&world.bulkhead);
     assert!(asks.send(format!("{head}expect: 100-continue\r\n\r\n")));
-    let told = asks
+    let answer = asks
         .until_closed(Duration::from_secs(5))
         .expect("the server refuses before the body, and closes");
-    assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("32MiB"), "{told}");
+    assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("32MiB"), "{answer}");
 
     let mut sends = Socket::open(&world.bulkhead);
     assert!(sends.send(format!("{head}\r\n")));

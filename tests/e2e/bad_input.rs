@@ -518,8 +518,8 @@ pub(super) fn unknown_fields_are_ignored_with_a_warning_and_kept_for_a_plugin() 
     connection["max_open_conections"] = json!(3);
     let answer = world.root.write("database/config/typo", &connection).expect(200);
     assert!(answer.warnings().contains("max_open_conections"), "{}", answer.warnings());
-    let kept = world.root.read("database/config/typo").expect(200);
-    assert_eq!(kept.body["data"]["connection_details"]["max_open_conections"], 3);
+    let config = world.root.read("database/config/typo").expect(200);
+    assert_eq!(config.body["data"]["connection_details"]["max_open_conections"], 3);
 }
 
 pub(super) fn a_body_that_is_too_large_is_refused_before_it_is_read() {

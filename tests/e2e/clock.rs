@@ -18,9 +18,9 @@ const SOON: Duration = Duration::from_secs(20);
 /// Returns a token of [`LIFE`] and the time of its request.
 fn token(server: &Bulkhead) -> (String, Instant) {
     let begun = Instant::now();
-    let asked = json!({ "policies": ["default"], "ttl": "5s" });
-    let made = server.root().write("auth/token/create", &asked).expect(200);
-    (made.body["auth"]["client_token"].as_str().expect("a token").to_owned(), begun)
+    let body = json!({ "policies": ["default"], "ttl": "5s" });
+    let answer = server.root().write("auth/token/create", &body).expect(200);
+    (answer.body["auth"]["client_token"].as_str().expect("a token").to_owned(), begun)
 }
 
 fn is_refused(client: &Client) -> bool {
@@ -47,9 +47,9 @@ fn token_lives_five_seconds(steps: &[i64]) {
     // lifetime.
     let mut lived = begun.elapsed();
     until_true("the token is refused", SOON, || {
-        let asked = begun.elapsed();
+        let elapsed = begun.elapsed();
         let is_refused = is_refused(&client);
-        lived = if is_refused { lived } else { asked };
+        lived = if is_refused { lived } else { elapsed };
         is_refused
     });
     assert!(begun.elapsed() >= LIFE, "{steps:?}: it lived {:?}", begun.elapsed());

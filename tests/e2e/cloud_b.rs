@@ -37,7 +37,7 @@ fn configured(google: &Google, more: &str) -> Online {
         "bound_instance_groups": "web", "bound_labels": "team:blue", "token_policies": "app",
     });
     let shared = root.write("auth/gcp/role/vm", &vm).expect(200);
-    assert!(shared.body["warnings"][0].as_str().is_some_and(|told| told.contains("gce_alias")));
+    assert!(shared.body["warnings"][0].as_str().is_some_and(|text| text.contains("gce_alias")));
     online
 }
 
@@ -109,8 +109,8 @@ fn other_role_spelling_does_not_bypass_policy() {
     let rules = r#"path "auth/gcp/role/*" { capabilities = ["create", "read", "update", "delete"] }
         path "auth/gcp/role/vm" { capabilities = ["deny"] }"#;
     online.root.write("sys/policies/acl/most", &json!({ "policy": rules })).expect(204);
-    let asked = json!({ "policies": ["most"] });
-    let token = online.root.write("auth/token/create", &asked).expect(200);
+    let body = json!({ "policies": ["most"] });
+    let token = online.root.write("auth/token/create", &body).expect(200);
     let most = online.server.client(token.body["auth"]["client_token"].as_str());
     let before = online.root.read("auth/gcp/role/vm").expect(200).body["data"].clone();
     for (spelled, status) in [("vm", 403), ("VM", 400), ("Vm", 400), ("v%4D", 400)] {
@@ -192,9 +192,9 @@ fn forged_and_borrowed_identities_are_refused() {
         assert!(answer.body["auth"].is_null());
     }
     let hosts = ["www", "oauth2", "iam", "compute"].map(|name| format!("{name}.googleapis.com"));
-    assert!(google.internet.requests().iter().all(|asked| hosts.contains(&asked.host)));
+    assert!(google.internet.requests().iter().all(|request| hosts.contains(&request.host)));
     let certs = google.internet.asked("www.googleapis.com");
-    let certs = certs.iter().filter(|asked| asked.path == "/oauth2/v1/certs").count();
+    let certs = certs.iter().filter(|request| request.path == "/oauth2/v1/certs").count();
     assert!(certs <= 2, "unknown keys cost one request a minute, and not {certs}");
     login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
 }
@@ -206,10 +206,10 @@ fn logins_continue_after_root_key_rotation() {
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
     let before = google.cloud.keys(OWN);
     let rotated = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(200);
-    let made = rotated.body["data"]["private_key_id"].as_str().expect("the new key").to_owned();
-    assert_eq!(google.cloud.keys(OWN), [before.clone(), vec![made.clone()]].concat());
+    let key_id = rotated.body["data"]["private_key_id"].as_str().expect("the new key").to_owned();
+    assert_eq!(google.cloud.keys(OWN), [before.clone(), vec![key_id.clone()]].concat());
     let config = online.root.read("auth/gcp/config").expect(200);
-    assert_eq!(config.body["data"]["private_key_id"], made.as_str());
+    assert_eq!(config.body["data"]["private_key_id"], key_id.as_str());
     google.cloud.end_key(OWN, &before[0]);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);
     assert!(!online.server.printed().contains("PRIVATE KEY"));
@@ -220,8 +220,8 @@ fn explanation_names_unmet_bound_without_issuing_token() {
     let google = Google::start();
     let online = ready(&google);
     google.label("red");
-    let asked = json!({ "jwt": google.of_instance(&json!({})) });
-    let answer = online.root.write("auth/gcp/role/vm/explain", &asked).expect(200);
+    let body = json!({ "jwt": google.of_instance(&json!({})) });
+    let answer = online.root.write("auth/gcp/role/vm/explain", &body).expect(200);
     assert!(answer.body["auth"].is_null());
     let list = answer.body["data"]["constraints"].as_array().expect("a list").clone();
     let unmet: Vec<&Value> = list.iter().filter(|it| it["held"] == false).collect();

@@ -86,8 +86,8 @@ impl ClusterStage {
     }
 
     #[track_caller]
-    fn give(&self, role: &str, asked: Value) -> GivenToken {
-        let answer = self.root.write(&format!("cluster/creds/{role}"), &asked).expect(200);
+    fn give(&self, role: &str, body: Value) -> GivenToken {
+        let answer = self.root.write(&format!("cluster/creds/{role}"), &body).expect(200);
         GivenToken {
             name: answer.text("service_account_name").to_owned(),
             token: answer.text("service_account_token").to_owned(),

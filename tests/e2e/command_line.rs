@@ -103,11 +103,11 @@ fn token_with_policy_is_made_and_used() {
 #[test]
 fn comma_separated_names_are_split() {
     let world = World::new();
-    let made = ["token", "create", "-policy=one, two", "-policy=three", "-format=json"];
-    let (code, made, error) = run(&world.bulkhead, &made);
+    let arguments = ["token", "create", "-policy=one, two", "-policy=three", "-format=json"];
+    let (code, output, error) = run(&world.bulkhead, &arguments);
     assert_eq!(code, 0, "{error}");
-    let made: Value = serde_json::from_str(&made).expect("-format=json prints JSON");
-    assert_eq!(made["auth"]["token_policies"], json!(["default", "one", "three", "two"]));
+    let token: Value = serde_json::from_str(&output).expect("-format=json prints JSON");
+    assert_eq!(token["auth"]["token_policies"], json!(["default", "one", "three", "two"]));
     let keys = ["secrets", "tune", "-audit-non-hmac-request-keys=role,name", "database/"];
     assert_eq!(run(&world.bulkhead, &keys).0, 0);
     let tuned = world.root.read("sys/mounts/database/tune").expect(200);
@@ -121,13 +121,13 @@ fn comma_separated_names_are_split() {
 fn token_lookup_renewal_revocation_take_text_or_accessor() {
     let world = World::new();
     world.client_with("reader", r#"path "database/creds/reader" { capabilities = ["read"] }"#);
-    let made = |more: &[&str]| {
+    let create_token = |more: &[&str]| {
         let (code, json, error) =
             run(&world.bulkhead, &[&["token", "create", "-format=json", "-ttl=1h"], more].concat());
         assert_eq!(code, 0, "{error}");
         serde_json::from_str::<Value>(&json).expect("-format=json prints JSON")["auth"].clone()
     };
-    let auth = made(&["-policy=reader"]);
+    let auth = create_token(&["-policy=reader"]);
     let (token, accessor) =
         (auth["client_token"].as_str().unwrap(), auth["accessor"].as_str().unwrap());
     let type_it = |words: &[&str]| {
@@ -152,9 +152,9 @@ fn token_lookup_renewal_revocation_take_text_or_accessor() {
         "it was revoked"
     );
 
-    assert_eq!(made(&["-orphan"])["orphan"], true);
-    assert_eq!(made(&["-use-limit=3"])["num_uses"], 3);
-    assert_eq!(made(&["-policy=reader", "-type=batch"])["token_type"], "batch");
+    assert_eq!(create_token(&["-orphan"])["orphan"], true);
+    assert_eq!(create_token(&["-use-limit=3"])["num_uses"], 3);
+    assert_eq!(create_token(&["-policy=reader", "-type=batch"])["token_type"], "batch");
     assert_eq!(
         run(&world.bulkhead, &["token", "create", "-policy="]).0,
         2,
@@ -211,8 +211,8 @@ fn audit_hash_computes_hash_without_showing_value() {
     let world = World::empty();
     let (code, listed, error) = run(&world.bulkhead, &["audit", "list"]);
     assert!(code == 0 && listed.contains("file/"), "{listed}{error}");
-    let asked = world.bulkhead.command(&["audit", "hash", "-field=hash", "file", "-"]);
-    let (code, hash, error) = piped(asked, "c4n4ry\n");
+    let command = world.bulkhead.command(&["audit", "hash", "-field=hash", "file", "-"]);
+    let (code, hash, error) = piped(command, "c4n4ry\n");
     assert!(
         code == 0 && hash.starts_with("hmac-sha256:") && !hash.contains("c4n4ry"),
         "{hash}{error}"
@@ -300,8 +300,8 @@ fn printed_policy_allows_the_command() {
         assert_eq!(code, 0, "{arguments:?}: {error}");
         let (code, _, error) = piped(server.command(&["policy", "write", "printed", "-"]), &policy);
         assert_eq!(code, 0, "{policy}: {error}");
-        let made = ["token", "create", "-policy=printed", "-field=token"];
-        let (_, token, _) = run(&server, &made);
+        let creation = ["token", "create", "-policy=printed", "-field=token"];
+        let (_, token, _) = run(&server, &creation);
         let mut command = server.command(arguments);
         let done = command.env("BULKHEAD_TOKEN", &token).output().expect("it can be started");
         let (_, _, error) = shown(done);

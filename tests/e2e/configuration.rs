@@ -68,7 +68,7 @@ fn run(arguments: &[&str], file: &Path) -> (i32, String, String) {
 
 #[test]
 fn settings_of_the_configuration_file_take_effect() {
-    let told = ConfiguredServer::by(
+    let setup = ConfiguredServer::by(
         r#"
         listener "tcp" {
           address          = "127.0.0.1:0"
@@ -82,7 +82,7 @@ fn settings_of_the_configuration_file_take_effect() {
         api_addr          = "https://bulkhead.example.com:8200"
         "#,
     );
-    let root = told.operators.root(&told.server);
+    let root = setup.operators.root(&setup.server);
     assert_eq!(root.read("sys/health").expect(200).body["version"], "1.18.3");
     assert_eq!(
         root.read("sys/leader").expect(200).body["leader_address"],
@@ -101,13 +101,13 @@ fn settings_of_the_configuration_file_take_effect() {
 
 #[test]
 fn data_are_stored_in_configured_folder_and_reopened() {
-    let mut told = ConfiguredServer::by(LEAST);
-    assert!(files_below(told.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
-    told.server.wait_for_print(&format!("data: {}", told.server.data().display()));
-    told.server.kill();
-    told.server.start_again();
-    told.operators.unseal(&told.server);
-    told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
+    let mut setup = ConfiguredServer::by(LEAST);
+    assert!(files_below(setup.server.data()).iter().any(|file| file.ends_with("bulkhead.db")));
+    setup.server.wait_for_print(&format!("data: {}", setup.server.data().display()));
+    setup.server.kill();
+    setup.server.start_again();
+    setup.operators.unseal(&setup.server);
+    setup.operators.root(&setup.server).read("auth/token/lookup-self").expect(200);
 }
 
 #[test]
@@ -224,12 +224,12 @@ const CHANGED: [&str; 2] = [
 #[test]
 fn settings_without_effect_are_logged_by_starting_server() {
     for text in CHANGED {
-        let told = ConfiguredServer::by(text);
-        told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
-        assert!(fs::metadata(told.folder.path().join("audit.log")).is_ok_and(|it| it.len() > 0));
+        let setup = ConfiguredServer::by(text);
+        setup.operators.root(&setup.server).read("auth/token/lookup-self").expect(200);
+        assert!(fs::metadata(setup.folder.path().join("audit.log")).is_ok_and(|it| it.len() > 0));
         for setting in ["ui", "disable_mlock", "telemetry"] {
-            told.server.wait_for_print(&format!(" setting={setting} note="));
-            let printed = told.server.printed();
+            setup.server.wait_for_print(&format!(" setting={setting} note="));
+            let printed = setup.server.printed();
             let of_setting = |line: &&str| line.contains(&format!(" setting={setting} note="));
             let lines: Vec<&str> = printed.lines().filter(of_setting).collect();
             let [line] = lines[..] else { panic!("expected one line about {setting}: {printed}") };
@@ -283,8 +283,8 @@ fn settings_beside_a_configuration_file_are_refused() {
 
 #[test]
 fn unavailable_address_is_reported_with_place_in_file() {
-    let told = ConfiguredServer::by(LEAST);
-    let taken = told.server.url().replace("http://", "");
+    let setup = ConfiguredServer::by(LEAST);
+    let taken = setup.server.url().replace("http://", "");
     let other = Folder::new("taken");
     let data = other.path().join("data").display().to_string();
     let file = written(&other, &LEAST.replace("DATA", &data).replace("127.0.0.1:0", &taken));
@@ -329,7 +329,7 @@ impl ConfiguredServer {
 
 #[test]
 fn only_a_trusted_proxy_sets_the_client_address() {
-    let told = ConfiguredServer::by(BEHIND_A_PROXY);
+    let setup = ConfiguredServer::by(BEHIND_A_PROXY);
     for (lines, client) in [
         ("\r\nX-Forwarded-For: 198.51.100.1", "198.51.100.1"),
         ("\r\nX-Forwarded-For: 127.0.0.1, 198.51.100.1", "198.51.100.1"),
@@ -340,73 +340,73 @@ fn only_a_trusted_proxy_sets_the_client_address() {
         ("\r\nX-Forwarded-For: unknown, [2001:db8::1]:4711", "2001:db8::1"),
         ("\r\nForwarded: for=198.51.100.7\r\nX-Real-IP: 198.51.100.8", "127.0.0.1"),
     ] {
-        let answer = told.asks(lines);
+        let answer = setup.asks(lines);
         assert!(answer.starts_with("HTTP/1.1 200 "), "{lines:?}: {answer}");
-        let (address, port) = told.recorded("audit.log");
+        let (address, port) = setup.recorded("audit.log");
         assert_eq!(address, client, "{lines:?}");
         assert_eq!(port == 0, client != "127.0.0.1", "the port is the proxy's, not the client's");
     }
     for hops in
         ["", "unknown", "198.51.100.1,", "198.51.100.1, 10.0.0.300", &"127.0.0.1,".repeat(40)]
     {
-        let answer = told.asks(&format!("\r\nX-Forwarded-For: {hops}"));
+        let answer = setup.asks(&format!("\r\nX-Forwarded-For: {hops}"));
         assert!(
             answer.starts_with("HTTP/1.1 400 ") && answer.contains("X-Forwarded-For"),
             "{hops}: {answer}"
         );
-        assert!(!answer.contains(&told.operators.token), "{answer}");
+        assert!(!answer.contains(&setup.operators.token), "{answer}");
     }
 }
 
 #[test]
 fn forwarded_addresses_are_ignored_without_a_trusted_proxy() {
-    let told = ConfiguredServer::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
+    let setup = ConfiguredServer::by(&BEHIND_A_PROXY.replace("127.0.0.0/8", "192.0.2.0/24"));
     for lines in [
         "\r\nX-Forwarded-For: 198.51.100.1",
         "\r\nX-Forwarded-For: nonsense",
         "\r\nX-Forwarded-For: 192.0.2.1",
     ] {
-        let answer = told.asks(lines);
+        let answer = setup.asks(lines);
         assert!(answer.starts_with("HTTP/1.1 200 "), "{lines:?}: {answer}");
-        let (address, port) = told.recorded("audit.log");
+        let (address, port) = setup.recorded("audit.log");
         assert!(address == "127.0.0.1" && port != 0, "{lines:?}: {address} {port}");
     }
 }
 
 #[test]
 fn sighup_reopens_audit_file_without_reading_configuration() {
-    let mut told = ConfiguredServer::by(BEHIND_A_PROXY);
-    let audit = |name: &str| told.folder.path().join(name);
-    told.asks("\r\nX-Forwarded-For: 198.51.100.1");
+    let mut setup = ConfiguredServer::by(BEHIND_A_PROXY);
+    let audit = |name: &str| setup.folder.path().join(name);
+    setup.asks("\r\nX-Forwarded-For: 198.51.100.1");
     fs::rename(audit("audit.log"), audit("audit.1")).expect("a file can be moved");
-    told.asks("\r\nX-Forwarded-For: 198.51.100.2");
+    setup.asks("\r\nX-Forwarded-For: 198.51.100.2");
     assert_eq!(
-        told.recorded("audit.1").0,
+        setup.recorded("audit.1").0,
         "198.51.100.2",
         "the old file is used until somebody says otherwise"
     );
-    written(&told.folder, "this is not a configuration");
-    told.server.signal("HUP");
+    written(&setup.folder, "this is not a configuration");
+    setup.server.signal("HUP");
     until_true("the new file is used", Duration::from_secs(10), || {
-        told.asks("\r\nX-Forwarded-For: 198.51.100.3");
+        setup.asks("\r\nX-Forwarded-For: 198.51.100.3");
         fs::metadata(audit("audit.log")).is_ok_and(|file| file.len() > 0)
     });
-    told.asks("\r\nX-Forwarded-For: 198.51.100.4");
-    assert_eq!(told.recorded("audit.log").0, "198.51.100.4");
-    assert_ne!(told.recorded("audit.1").0, "198.51.100.4");
-    told.server.wait_for_print("event=reopening-audit signal=SIGHUP");
-    assert!(told.server.stop(), "a server that is asked to stop says that all is well");
+    setup.asks("\r\nX-Forwarded-For: 198.51.100.4");
+    assert_eq!(setup.recorded("audit.log").0, "198.51.100.4");
+    assert_ne!(setup.recorded("audit.1").0, "198.51.100.4");
+    setup.server.wait_for_print("event=reopening-audit signal=SIGHUP");
+    assert!(setup.server.stop(), "a server that is asked to stop says that all is well");
 }
 
 #[test]
 fn sighup_does_not_end_a_sealed_server() {
-    let mut told = ConfiguredServer::by(LEAST);
-    told.operators.root(&told.server).send("PUT", "sys/seal", b"").expect(204);
+    let mut setup = ConfiguredServer::by(LEAST);
+    setup.operators.root(&setup.server).send("PUT", "sys/seal", b"").expect(204);
     for _ in 0..3 {
-        told.server.signal("HUP");
+        setup.server.signal("HUP");
     }
-    told.server.wait_for_print("reopening-audit");
-    told.operators.unseal(&told.server);
-    told.operators.root(&told.server).read("auth/token/lookup-self").expect(200);
-    assert!(told.server.stop(), "a server that is asked to stop says that all is well");
+    setup.server.wait_for_print("reopening-audit");
+    setup.operators.unseal(&setup.server);
+    setup.operators.root(&setup.server).read("auth/token/lookup-self").expect(200);
+    assert!(setup.server.stop(), "a server that is asked to stop says that all is well");
 }

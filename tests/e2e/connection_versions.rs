@@ -21,8 +21,8 @@ fn world(versions: &[&str]) -> World {
     let world = World::empty();
     let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
     for version in versions {
-        let told = world.root.upload(&format!("{CATALOG}?grants={line}"), &keyring(version));
-        assert!(told.status < 300, "{told:?}");
+        let answer = world.root.upload(&format!("{CATALOG}?grants={line}"), &keyring(version));
+        assert!(answer.status < 300, "{answer:?}");
     }
     let grants =
         json!({ "add_grants": [line, "address:127.0.0.0/8", format!("database:{KEYRING}")] });
@@ -52,8 +52,8 @@ fn versions(world: &World, name: &str) -> (String, String) {
     (shown.text("plugin_version").to_owned(), shown.text("running_plugin_version").to_owned())
 }
 
-fn pair(asked: &str, running: &str) -> (String, String) {
-    (asked.to_owned(), running.to_owned())
+fn pair(configured: &str, running: &str) -> (String, String) {
+    (configured.to_owned(), running.to_owned())
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn the_last_version_stays_while_leases_need_it() {
     let role = json!({ "db_name": "keys", "credential_type": "rsa_private_key" });
     root.write("database/roles/signer", &role).expect(204);
     let answer = root.read("database/creds/signer").expect(200);
-    let told = root.delete("database/config/keys").expect(200);
-    assert!(told.warnings().contains("leases that still need connection"), "{told:?}");
+    let removal = root.delete("database/config/keys").expect(200);
+    assert!(removal.warnings().contains("leases that still need connection"), "{removal:?}");
     root.delete(&format!("{CATALOG}?version=2.0.0")).expect(204);
     let refused = root.delete(&format!("{CATALOG}?version=1.0.0")).expect(400);
     assert!(refused.errors().contains("it ends live leases: 1"), "{refused:?}");
@@ -187,8 +187,8 @@ fn missing_versions_are_refused_with_the_existing_versions() {
         (json!({ "plugin_name": "database" }), "there is no database plugin \"database\""),
         (json!({ "plugin_version": "", "override_pinned_version": true }), "give plugin_version"),
     ] {
-        let asked = crate::world::with(fields(&world), more);
-        let refused = world.root.write("database/config/keys", &asked).expect(400);
+        let body = crate::world::with(fields(&world), more);
+        let refused = world.root.write("database/config/keys", &body).expect(400);
         assert!(refused.errors().contains(why), "{refused:?}");
     }
     assert_eq!(versions(&world, "keys"), pair("1.0.0", "1.0.0"));
@@ -199,8 +199,8 @@ fn another_version_replaces_a_version_removed_by_force() {
     let world = world(&["1.0.0", "2.0.0"]);
     let root = &world.root;
     connect(&world, "keys", json!({ "plugin_version": "1.0.0" }));
-    let told = root.delete(&format!("{CATALOG}?version=1.0.0&force=true")).expect(200);
-    assert!(told.warnings().contains("connection \"keys\" of database/"), "{told:?}");
+    let removal = root.delete(&format!("{CATALOG}?version=1.0.0&force=true")).expect(200);
+    assert!(removal.warnings().contains("connection \"keys\" of database/"), "{removal:?}");
     let refused = root.write("database/config/keys", &json!({ "allowed_roles": "*" })).expect(400);
     assert!(refused.errors().contains("has no version \"1.0.0\"; there is 2.0.0"), "{refused:?}");
     let shown = root.read("database/config/keys").expect(200);

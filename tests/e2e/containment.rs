@@ -151,13 +151,13 @@ fn beside(server: &Bulkhead, work: impl FnOnce()) -> (usize, Duration) {
 #[test]
 fn a_hostile_component_harms_only_its_own_requests() {
     let (server, root) = attacked();
-    let known = root.read("hostile/acts").expect(200).body["data"]["acts"].clone();
-    let mut known: Vec<&str> =
-        known.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let acts = root.read("hostile/acts").expect(200).body["data"]["acts"].clone();
+    let mut known_acts: Vec<&str> =
+        acts.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut tried: Vec<&str> = ACTS.iter().chain(LATER).map(|(act, ..)| *act).collect();
-    known.sort_unstable();
+    known_acts.sort_unstable();
     tried.sort_unstable();
-    assert_eq!(known, tried, "left: acts of the guest; right: acts that are tried");
+    assert_eq!(known_acts, tried, "left: acts of the guest; right: acts that are tried");
     let (pid, before) = (server.pid(), server.memory());
     let (answers, slowest) = beside(&server, || {
         for act in ACTS {
@@ -171,9 +171,9 @@ fn a_hostile_component_harms_only_its_own_requests() {
                 .iter()
                 .find(|(leasing, _)| leasing == act)
                 .expect("the lease is of a known act");
-            let asked = json!({ "lease_id": lease, "sync": true });
+            let body = json!({ "lease_id": lease, "sync": true });
             check(
-                &harm(&root, "POST", &format!("sys/leases/{what}"), &asked),
+                &harm(&root, "POST", &format!("sys/leases/{what}"), &body),
                 (act, *status, words),
             );
             root.read("hostile/acts").expect(200);

@@ -65,8 +65,8 @@ fn database_user_expires_five_seconds_after_lease() {
 fn renewal_moves_end_of_lease_and_user() {
     let world = World::new();
     let credential = world.credential("reader");
-    let asked = json!({ "lease_id": credential.lease, "increment": "2h" });
-    let renewed = world.root.write("sys/leases/renew", &asked).expect(200);
+    let body = json!({ "lease_id": credential.lease, "increment": "2h" });
+    let renewed = world.root.write("sys/leases/renew", &body).expect(200);
     assert_eq!(renewed.lease(), credential.lease);
     assert_eq!(renewed.body["lease_duration"], 7200);
     assert_eq!(renewed.body["renewable"], true);
@@ -78,8 +78,8 @@ fn renewal_moves_end_of_lease_and_user() {
 fn renewals_end_at_role_maximum_with_warning() {
     let world = World::new();
     let credential = world.credential("reader");
-    let asked = json!({ "lease_id": credential.lease, "increment": "100h" });
-    let renewed = world.root.write("sys/leases/renew", &asked).expect(200);
+    let body = json!({ "lease_id": credential.lease, "increment": "100h" });
+    let renewed = world.root.write("sys/leases/renew", &body).expect(200);
     let seconds = renewed.body["lease_duration"].as_u64().expect("seconds");
     assert!(
         (4 * 3600 - 60..=4 * 3600).contains(&seconds),
@@ -165,12 +165,12 @@ fn user_owning_data_is_locked_and_data_stay() {
     ];
     world.role("owner", json!({ "creation_statements": owner }));
     let credential = world.credential("owner");
-    let made = world.postgres.login(
+    let output = world.postgres.login(
         &credential.username,
         &credential.password,
         "CREATE TABLE precious (id int)",
     );
-    assert_eq!(made.as_deref(), Ok(""));
+    assert_eq!(output.as_deref(), Ok(""));
     let refused =
         world.root.write("sys/leases/revoke", &json!({ "lease_id": credential.lease })).expect(400);
     assert!(
@@ -268,8 +268,8 @@ fn lease_survives_restart_and_is_renewed_and_revoked() {
     world.bulkhead.kill();
     world.bulkhead.start_again();
     world.root = world.bulkhead.root();
-    let asked = json!({ "lease_id": credential.lease, "increment": "2h" });
-    world.root.write("sys/leases/renew", &asked).expect(200);
+    let body = json!({ "lease_id": credential.lease, "increment": "2h" });
+    world.root.write("sys/leases/renew", &body).expect(200);
     let left = seconds_valid(&world, &credential.username);
     assert!((7195.0..=7206.0).contains(&left), "valid for {left} s after a renewal by 7200 s");
     world.revoke(&credential.lease);
@@ -293,9 +293,9 @@ fn lease_never_outlives_requesting_token() {
     let world = World::new();
     let rules = r#"path "database/creds/reader" { capabilities = ["read"] }"#;
     world.root.write("sys/policies/acl/reader", &json!({ "policy": rules })).expect(204);
-    let asked = json!({ "policies": ["reader"], "ttl": "3s" });
-    let made = world.root.write("auth/token/create", &asked).expect(200);
-    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let body = json!({ "policies": ["reader"], "ttl": "3s" });
+    let answer = world.root.write("auth/token/create", &body).expect(200);
+    let client = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let end = Instant::now() + Duration::from_secs(3);
     let credential = world.credential_for(&client, "reader");
     assert!(credential.seconds <= 3, "a lease of {} s for a token of 3 s", credential.seconds);
@@ -367,8 +367,8 @@ fn revocation_reports_foreign_grant_and_locks_out_user() {
     // The manager may not revoke this grant; the database's error names it.
     world.postgres.query(&format!("GRANT SELECT ON orders TO \"{}\"", credential.username));
     let lease = json!({ "lease_id": credential.lease });
-    let told = world.root.write("sys/leases/revoke", &lease).expect(400);
-    assert!(told.errors().contains("table orders"), "{}", told.errors());
+    let answer = world.root.write("sys/leases/revoke", &lease).expect(400);
+    assert!(answer.errors().contains("table orders"), "{}", answer.errors());
     let login = world.postgres.login(&credential.username, &credential.password, "SELECT 1");
     assert!(login.is_err(), "an expired user cannot log in");
     world.postgres.query(&format!("REVOKE SELECT ON orders FROM \"{}\"", credential.username));

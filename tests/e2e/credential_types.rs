@@ -11,8 +11,8 @@ fn world() -> World {
     let world = World::empty();
     let line = format!("sql:postgres://127.0.0.1:{}", world.postgres.port);
     let place = "sys/plugins/catalog/database/keyring-database-plugin";
-    let told = world.root.upload(&format!("{place}?grants={line}"), &guest("keyring"));
-    assert!(told.status < 300, "{told:?}");
+    let answer = world.root.upload(&format!("{place}?grants={line}"), &guest("keyring"));
+    assert!(answer.status < 300, "{answer:?}");
     let grants = json!({
         "add_grants": [line, "address:127.0.0.0/8", "database:keyring-database-plugin"],
     });
@@ -32,7 +32,7 @@ fn role(more: Value) -> Value {
 }
 
 /// The user's public key in the database.
-fn held(world: &World, username: &str) -> String {
+fn stored_key(world: &World, username: &str) -> String {
     let comment = "SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname";
     world.postgres.query(&format!("{comment} = '{username}'"))
 }
@@ -50,7 +50,7 @@ fn caller_gets_rsa_key_and_database_public_half() {
     world.root.write("database/roles/signer", &role(bits)).expect(204);
     let answer = world.root.read("database/creds/signer").expect(200);
     let username = answer.text("username").to_owned();
-    assert_eq!(held(&world, &username), public_half(answer.text("rsa_private_key")));
+    assert_eq!(stored_key(&world, &username), public_half(answer.text("rsa_private_key")));
     assert!(answer.body["data"].get("password").is_none());
     let role = world.root.read("database/roles/signer").expect(200);
     let config = json!({ "format": "pkcs8", "key_bits": 3072 });
@@ -70,10 +70,10 @@ fn a_static_role_rotates_keys() {
         answer.text("rsa_private_key").to_owned()
     };
     let first = shown();
-    assert_eq!(held(&world, "app"), public_half(&first));
+    assert_eq!(stored_key(&world, "app"), public_half(&first));
     world.root.write("database/rotate-role/app", &json!({})).expect(204);
     assert_ne!(shown(), first);
-    assert_eq!(held(&world, "app"), public_half(&shown()));
+    assert_eq!(stored_key(&world, "app"), public_half(&shown()));
 }
 
 #[test]

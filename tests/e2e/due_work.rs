@@ -74,8 +74,8 @@ fn leases_of(world: &World, away: &Postgres, mount: &str, number: u32) -> Vec<St
         "max_ttl": "10s",
     });
     assert!(root.write(&format!("{mount}/roles/reader-{number}"), &role).status < 300);
-    let asked = |_| root.read(&format!("{mount}/creds/reader-{number}")).expect(200);
-    (0..DUE_IN_EACH).map(asked).map(|given| given.lease().to_owned()).collect()
+    let issue = |_| root.read(&format!("{mount}/creds/reader-{number}")).expect(200);
+    (0..DUE_IN_EACH).map(issue).map(|given| given.lease().to_owned()).collect()
 }
 
 /// Makes the wakes of a mount hang, and waits until some do.

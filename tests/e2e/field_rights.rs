@@ -41,9 +41,9 @@ fn world() -> (World, Client) {
 #[track_caller]
 fn assert_refused(refused: &Answer, path: &str, name: &str) {
     assert_eq!(refused.status, 403, "{name}: {refused:?}");
-    let told = refused.errors();
+    let errors = refused.errors();
     for part in [format!("{path} with a change of"), format!("\"{name}\""), "needs sudo".into()] {
-        assert!(told.contains(&part), "{name} {part}: {told}");
+        assert!(errors.contains(&part), "{name} {part}: {errors}");
     }
 }
 
@@ -115,8 +115,8 @@ fn requests_of_unmodified_clients_need_no_sudo() {
     let shown = mounter.read("sys/mounts/third/tune").expect(200).body["data"].clone();
     let changed =
         with(shown, json!({ "description": "by a declaration", "max_lease_ttl": 3_456_000 }));
-    let told = mounter.write("sys/mounts/third/tune", &changed);
-    assert!(told.status < 300, "{told:?}");
+    let answer = mounter.write("sys/mounts/third/tune", &changed);
+    assert!(answer.status < 300, "{answer:?}");
     let lines = json!({ "plugin_probation": "120s", "audit_non_hmac_request_keys": ["a", "b"] });
     mounter.write("sys/mounts/third/tune", &lines).expect(204);
 }

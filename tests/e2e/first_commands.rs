@@ -73,8 +73,8 @@ fn login_keeps_token_for_next_commands() {
     let server = Bulkhead::start();
     let (code, _, error) = run(&server, &["secrets", "list"]);
     assert!(code == 1 && error.contains("Next: bulkhead login"), "{error}");
-    let made = server.root().write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
-    let token = made.body["auth"]["client_token"].as_str().expect("a token").to_owned();
+    let answer = server.root().write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
+    let token = answer.body["auth"]["client_token"].as_str().expect("a token").to_owned();
 
     let (code, output, error) = piped(&server, &["login"], &format!("{token}\n"));
     assert!(code == 0 && !output.contains(&token), "{output}{error}");

@@ -129,7 +129,7 @@ fn edit(database: &Path, edits: impl AsyncFnOnce(&mut SqliteConnection)) {
 
 /// Asserts that the damaged policies answer with a server error that names the record, and that the
 /// whole policies are served.
-fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
+fn assert_damaged(server: &Bulkhead, damaged: &[&str], intact: &[&str]) {
     for name in damaged {
         let answer = server
             .root()
@@ -138,7 +138,7 @@ fn assert_damaged(server: &Bulkhead, damaged: &[&str], whole: &[&str]) {
         assert_eq!(answer.status, 500, "{answer:?}");
         assert!(answer.errors().contains(name), "the record is not named: {}", answer.errors());
     }
-    for name in whole {
+    for name in intact {
         server.root().read(&format!("sys/policies/acl/{name}")).expect(200);
     }
     server.root().read("sys/mounts").expect(200);
@@ -196,8 +196,8 @@ fn unreadable_mounts_and_descriptions_do_not_prevent_start() {
     assert_eq!(flip_where(&server, "key = 'mount/database/'"), 1);
     assert!(flip_where(&server, "key LIKE 'description/%'") >= 2);
     server.start_again();
-    let is_told = || server.printed().contains("mount-unreadable");
-    bulkhead_tests::wait::until_true("the log names the mount", Duration::from_secs(5), is_told);
+    let is_logged = || server.printed().contains("mount-unreadable");
+    bulkhead_tests::wait::until_true("the log names the mount", Duration::from_secs(5), is_logged);
     server.root().read("database/roles/any").expect(404);
     assert_damaged(&server, &[], &["one", "two"]);
     assert!(server.stop());

@@ -38,8 +38,8 @@ fn complete(client: &Client, keys: &[String], nonce: &str) -> Value {
 }
 
 fn decoded(client: &Client, encoded: &Value, otp: &str) -> String {
-    let asked = json!({ "encoded_token": encoded, "otp": otp });
-    let answer = client.write("sys/decode-token", &asked).expect(200);
+    let body = json!({ "encoded_token": encoded, "otp": otp });
+    let answer = client.write("sys/decode-token", &body).expect(200);
     answer.body["data"]["token"].as_str().expect("a token").to_owned()
 }
 
@@ -131,8 +131,8 @@ fn the_caller_may_choose_the_otp() {
         ("no base64!", otp, "encoded_token is not base64"),
         ("", "", "has 0 bytes and the otp 0"),
     ] {
-        let asked = json!({ "encoded_token": encoded, "otp": otp });
-        refused(nobody.write("sys/decode-token", &asked), words);
+        let body = json!({ "encoded_token": encoded, "otp": otp });
+        refused(nobody.write("sys/decode-token", &body), words);
     }
 }
 

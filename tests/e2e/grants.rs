@@ -28,9 +28,9 @@ fn the_printed_command_allows_a_refused_connection() {
     let done = world.bulkhead.command(&typed).output().expect("the command can be started");
     assert!(done.status.success(), "{typed:?}: {}", String::from_utf8_lossy(&done.stderr));
     world.credential("reader");
-    let kept =
+    let grants =
         world.root.read("sys/mounts/database/tune").expect(200).body["data"]["grants"].clone();
-    assert_eq!(kept.as_array().map(Vec::len), Some(3), "the other lines are kept: {kept}");
+    assert_eq!(grants.as_array().map(Vec::len), Some(3), "the other lines are kept: {grants}");
 }
 
 #[test]

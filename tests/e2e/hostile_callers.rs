@@ -284,10 +284,10 @@ pub(super) fn unfinished_bodies_share_a_memory_bound_and_time_out() {
         );
         let mut endless: Vec<Socket> = (0..500).map(|_| Socket::open(server)).collect();
         endless.iter_mut().for_each(|socket| assert!(socket.send(&head)));
-        let (mut held, mut refused) = (Vec::new(), 0);
+        let (mut open_sockets, mut refused) = (Vec::new(), 0);
         for mut socket in endless {
             match socket.until_closed(Duration::from_millis(if refused == 0 { 500 } else { 50 })) {
-                None => held.push(socket),
+                None => open_sockets.push(socket),
                 Some(answer) => {
                     assert!(
                         answer.starts_with("HTTP/1.1 429 ")
@@ -298,9 +298,9 @@ pub(super) fn unfinished_bodies_share_a_memory_bound_and_time_out() {
                 }
             }
         }
-        println!("{} bodies are waited for, {refused} refused", held.len());
+        println!("{} bodies are waited for, {refused} refused", open_sockets.len());
         assert!(refused >= 490, "an address holds 64 MiB: {refused} refused");
-        for socket in &mut held {
+        for socket in &mut open_sockets {
             socket.send("x");
             let answer = socket
                 .until_closed(Duration::from_secs(45))
@@ -321,8 +321,8 @@ fn a_client_that_never_reads_is_disconnected() {
         let ask = ask.replace("host: x", &format!("host: x\r\nx-vault-token: {}", ROOT));
         let mut deaf: Vec<Socket> = (0..4).map(|_| Socket::open(server)).collect();
         for socket in &mut deaf {
-            let asked = socket.flood(ask.as_bytes(), 200_000);
-            assert!(asked < 200_000, "the server reads on and on");
+            let requests = socket.flood(ask.as_bytes(), 200_000);
+            assert!(requests < 200_000, "the server reads on and on");
             assert!(connections(server) > 0, "a slow reader keeps its connection");
         }
         until_true("the server gives up who never reads", Duration::from_secs(60), || {

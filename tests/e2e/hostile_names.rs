@@ -40,9 +40,9 @@ fn assert_nothing_else(world: &World) {
 #[track_caller]
 fn live_through(world: &World) {
     for name in HOSTILE.iter().copied().chain([&*"n".repeat(200)]) {
-        let asked = json!({ "policies": ["root"], "display_name": name });
-        let made = world.root.write("auth/token/create", &asked).expect(200);
-        let caller = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+        let body = json!({ "policies": ["root"], "display_name": name });
+        let answer = world.root.write("auth/token/create", &body).expect(200);
+        let caller = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
         let credential = world.credential_for(&caller, "reader");
         let read = world.postgres.login(
             &credential.username,

@@ -24,8 +24,8 @@ fn mounted(root: &Client) {
 /// Returns a token of the mount for a cloud's audience.
 #[track_caller]
 fn signed(root: &Client) -> String {
-    let asked = json!({ "audience": "sts.example.com", "ttl": "10m" });
-    root.write("cloud/identity-token/any", &asked).expect(200).text("signed").to_owned()
+    let body = json!({ "audience": "sts.example.com", "ttl": "10m" });
+    root.write("cloud/identity-token/any", &body).expect(200).text("signed").to_owned()
 }
 
 fn decoded(part: &str) -> Vec<u8> {
@@ -109,8 +109,8 @@ fn ungranted_mount_cannot_sign_and_error_names_grant() {
     let root = operators.root(&server);
     root.upload("sys/plugins/catalog/secret/probe", &guest("probe")).expect(204);
     root.write("sys/mounts/cloud", &json!({ "type": "probe" })).expect(204);
-    let asked = json!({ "audience": "sts.example.com" });
-    let refused = root.write("cloud/identity-token/any", &asked).expect(403);
+    let body = json!({ "audience": "sts.example.com" });
+    let refused = root.write("cloud/identity-token/any", &body).expect(403);
     assert!(refused.errors().contains("'identity:token' cloud/"), "{}", refused.errors());
     let keys = server.client(None).read("identity/oidc/plugins/.well-known/keys").expect(200);
     assert_eq!(keys.body, json!({ "keys": [] }), "no key was made for it");

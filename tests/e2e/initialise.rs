@@ -87,8 +87,8 @@ fn health_uses_status_codes_of_query() {
 #[test]
 fn initialisation_returns_shares_and_a_root_token_once() {
     let server = uninitialised();
-    let asked = json!({ "secret_shares": 5, "secret_threshold": 3 });
-    let given = server.client(None).write("sys/init", &asked).expect(200);
+    let body = json!({ "secret_shares": 5, "secret_threshold": 3 });
+    let given = server.client(None).write("sys/init", &body).expect(200);
     let operators = Operators::of(&given.body, 3);
     let different: BTreeSet<&String> = operators.keys.iter().collect();
     assert_eq!((operators.keys.len(), different.len()), (5, 5));
@@ -103,11 +103,11 @@ fn initialisation_returns_shares_and_a_root_token_once() {
         "{status}"
     );
     assert_closed(&operators.root(&server));
-    let again = server.client(None).write("sys/init", &asked).expect(400);
+    let again = server.client(None).write("sys/init", &body).expect(400);
     assert!(again.errors().contains("already initialized"), "{again:?}");
     assert_eq!(seal_status(&server), status);
     operators.unseal(&server);
-    server.client(None).write("sys/init", &asked).expect(400);
+    server.client(None).write("sys/init", &body).expect(400);
     let own = operators.root(&server).read("auth/token/lookup-self").expect(200);
     assert_eq!(own.body["data"]["policies"], json!(["root"]));
 }
@@ -130,13 +130,13 @@ fn the_maximum_of_255_shares_unseals_the_server() {
 #[test]
 fn null_fields_of_an_initialisation_are_accepted() {
     let server = uninitialised();
-    let asked = json!({
+    let body = json!({
         "secret_shares": 1, "secret_threshold": 1, "pgp_keys": null, "root_token_pgp_key": null,
         "recovery_shares": null, "recovery_threshold": null, "recovery_pgp_keys": null,
         "stored_shares": null,
     });
     let given =
-        server.client(None).send("PUT", "sys/init", asked.to_string().as_bytes()).expect(200);
+        server.client(None).send("PUT", "sys/init", body.to_string().as_bytes()).expect(200);
     let operators = Operators::of(&given.body, 1);
     let opened = json!({ "key": operators.keys[0], "reset": false, "migrate": false });
     let opened =
@@ -153,7 +153,7 @@ fn bad_share_numbers_are_refused_and_change_nothing() {
             "secret_shares": shares, "secret_threshold": threshold,
         })
     };
-    for (asked, says) in [
+    for (body, says) in [
         (numbers(json!(0), json!(0)), "0"),
         (numbers(json!(0), json!(1)), "0"),
         (numbers(json!(256), json!(3)), "256"),
@@ -177,9 +177,9 @@ fn bad_share_numbers_are_refused_and_change_nothing() {
             "root_token_pgp_key",
         ),
     ] {
-        let refused = nobody.write("sys/init", &asked).expect(400);
-        assert!(refused.errors().contains(says), "{asked}: {refused:?} does not speak of {says}");
-        assert!(!is_initialised(&server), "{asked} initialised the server");
+        let refused = nobody.write("sys/init", &body).expect(400);
+        assert!(refused.errors().contains(says), "{body}: {refused:?} does not speak of {says}");
+        assert!(!is_initialised(&server), "{body} initialised the server");
     }
     nobody.send("POST", "sys/init", b"[1]").expect(400);
     nobody.send("POST", "sys/init", b"{").expect(400);
@@ -190,10 +190,10 @@ fn bad_share_numbers_are_refused_and_change_nothing() {
 #[test]
 fn one_of_many_concurrent_initialisations_succeeds() {
     let server = uninitialised();
-    let asked = json!({ "secret_shares": 3, "secret_threshold": 2 });
+    let body = json!({ "secret_shares": 3, "secret_threshold": 2 });
     let answers = std::thread::scope(|scope| {
         let askers: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| server.client(None).write("sys/init", &asked))).collect();
+            (0..8).map(|_| scope.spawn(|| server.client(None).write("sys/init", &body))).collect();
         askers
             .into_iter()
             .map(|asker| asker.join().expect("an asker does not panic"))

@@ -35,8 +35,8 @@ fn generated(server: &Bulkhead, operators: &Operators, token: &str, more: &[&str
         let answer = shown(server, token, &[words, more].concat(), input);
         if answer["data"].is_object() { answer["data"].clone() } else { answer }
     };
-    let made = run(&["generate-root", "-generate-otp"], "");
-    let otp = made["otp"].as_str().expect("an OTP");
+    let answer = run(&["generate-root", "-generate-otp"], "");
+    let otp = answer["otp"].as_str().expect("an OTP");
     run(&["generate-root", "-init", &format!("-otp={otp}")], "");
     assert_eq!(run(&["generate-root", "-status"], "")["progress"], 0);
     for key in &operators.keys[1..3] {
@@ -87,9 +87,9 @@ fn three_holders_make_new_keys_and_verify_them() {
     for key in &operators.keys[..2] {
         assert_eq!(shown(&server, "", &["rekey"], key)["nonce"].as_str().map(str::len), Some(36));
     }
-    let mut made = shown(&server, "", &["rekey"], &operators.keys[2]);
-    made["root_token"] = operators.token.clone().into();
-    let new = Operators::of(&made, 2);
+    let mut answer = shown(&server, "", &["rekey"], &operators.keys[2]);
+    answer["root_token"] = operators.token.clone().into();
+    let new = Operators::of(&answer, 2);
     assert_eq!(shown(&server, "", &["rekey", "-verify", "-status"], "")["progress"], 0);
     let (code, out, err) = operator(&server, "", &["rekey", "-verify"], &new.keys[0]);
     assert!(code == 0 && out.contains("1/2"), "{out}{err}");

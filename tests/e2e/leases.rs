@@ -70,8 +70,8 @@ fn missing_database_leases_stay_until_forced_revocation() {
     let lookup = json!({ "lease_id": credential.lease });
     let refused = world.root.write("sys/leases/revoke-prefix/database", &json!({})).expect(502);
     assert!(refused.errors().contains("leases that could not be ended: 1"), "{}", refused.errors());
-    let kept = world.root.write("sys/leases/lookup", &lookup).expect(200);
-    assert_ne!(kept.text("last_error"), "");
+    let lease = world.root.write("sys/leases/lookup", &lookup).expect(200);
+    assert_ne!(lease.text("last_error"), "");
     world.root.write("sys/leases/revoke-force/database", &json!({})).expect(204);
     world.root.write("sys/leases/lookup", &lookup).expect(400);
 }

@@ -100,8 +100,8 @@ fn failed_logins_lock_user_until_operator_unlocks() {
     }
     let locked = login(&stranger, "amy", "amy knows this").expect(403);
     assert_eq!(login(&stranger, "nobody", "open barley").expect(403).errors(), locked.errors());
-    let told = locked.errors();
-    assert!(told.contains("the lock ends 15m after") && !told.contains("log in"), "{told}");
+    let errors = locked.errors();
+    assert!(errors.contains("the lock ends 15m after") && !errors.contains("log in"), "{errors}");
     let listed = world.root.read("sys/locked-users").expect(200).body["data"].clone();
     let of_mount = &listed["by_namespace"][0]["mount_accessors"][0];
     assert_eq!(of_mount["alias_identifiers"], json!(["amy", "nobody"]));

@@ -65,11 +65,11 @@ fn give_from(server: &Bulkhead, from: u8, operators: &Operators, index: usize) -
 fn resets_and_bogus_shares_elsewhere_prevent_no_unseal() {
     let (server, operators) = sealed(5, 3);
     let stop = AtomicBool::new(false);
-    let asked = AtomicUsize::new(0);
+    let requests = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                let number = asked.fetch_add(1, Ordering::Relaxed) % 5 + 1;
+                let number = requests.fetch_add(1, Ordering::Relaxed) % 5 + 1;
                 let bogus = json!({ "key": format!("{}{number:02x}", "ab".repeat(32)) });
                 write_from(&server, address(2), "sys/unseal", &json!({ "reset": true }));
                 (0..3).for_each(|_| drop(write_from(&server, address(2), "sys/unseal", &bogus)));
@@ -77,8 +77,8 @@ fn resets_and_bogus_shares_elsewhere_prevent_no_unseal() {
         });
         let strangers = StopStrangers(&stop);
         for (index, operator) in [10, 11, 12].into_iter().enumerate() {
-            let before = asked.load(Ordering::Relaxed);
-            until_true("the stranger asks", SOON, || asked.load(Ordering::Relaxed) > before + 3);
+            let before = requests.load(Ordering::Relaxed);
+            until_true("the stranger asks", SOON, || requests.load(Ordering::Relaxed) > before + 3);
             let (status, answer) = give_from(&server, operator, &operators, index);
             assert_eq!((status, &answer["sealed"]), (200, &json!(index < 2)), "{answer}");
         }
@@ -98,9 +98,9 @@ fn operators_at_different_addresses_unseal_together_with_progress() {
     assert_eq!(reset["progress"], 1, "{reset}");
     give_from(&server, 11, &operators, 3);
     let bogus = json!({ "key": format!("{}05", "ab".repeat(32)) });
-    let (status, told) = write_from(&server, address(12), "sys/unseal", &bogus);
-    assert_eq!((status, &told["progress"], &told["sealed"]), (200, &json!(2), &json!(true)));
-    assert!(told["warnings"][0].as_str().is_some_and(|text| text.contains("wrong")), "{told}");
+    let (status, answer) = write_from(&server, address(12), "sys/unseal", &bogus);
+    assert_eq!((status, &answer["progress"], &answer["sealed"]), (200, &json!(2), &json!(true)));
+    assert!(answer["warnings"][0].as_str().is_some_and(|text| text.contains("wrong")), "{answer}");
     let (_, opened) = give_from(&server, 12, &operators, 4);
     assert_eq!((&opened["sealed"], &opened["progress"]), (&json!(false), &json!(0)), "{opened}");
     assert_eq!(opened.get("warnings"), None);
@@ -115,26 +115,29 @@ fn unknown_user_logins_delay_no_other_address() {
     root.write("auth/up/users/amy", &json!({ "passphrase": "amy knows this" })).expect(204);
     let log_in = || {
         let begun = Instant::now();
-        let known = json!({ "passphrase": "amy knows this" });
-        let (status, answer) = write_from(server, address(1), "auth/up/login/amy", &known);
+        let body = json!({ "passphrase": "amy knows this" });
+        let (status, answer) = write_from(server, address(1), "auth/up/login/amy", &body);
         assert_eq!(status, 200, "{answer}");
         begun.elapsed()
     };
     let alone = log_in();
-    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, requests) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for number in 0..200 {
-            let (stop, asked) = (&stop, &asked);
+            let (stop, requests) = (&stop, &requests);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let guess = json!({ "passphrase": "open barley" });
-                    let path = format!("auth/up/login/{}", asked.fetch_add(1, Ordering::Relaxed));
+                    let path =
+                        format!("auth/up/login/{}", requests.fetch_add(1, Ordering::Relaxed));
                     write_from(server, address(2 + number % 2), &path, &guess);
                 }
             });
         }
         let strangers = StopStrangers(&stop);
-        until_true("the queue is full of strangers", SOON, || asked.load(Ordering::Relaxed) >= 200);
+        until_true("the queue is full of strangers", SOON, || {
+            requests.load(Ordering::Relaxed) >= 200
+        });
         let beside: Vec<Duration> = (0..3).map(|_| log_in()).collect();
         drop(strangers);
         println!("a login takes {alone:?} alone, and {beside:?} beside two hundred strangers");
@@ -177,9 +180,9 @@ async fn ask_over_http2(stream: TlsStream<TcpStream>, untaken: &mut UnreadAnswer
     tokio::spawn(async move { connection.await.unwrap_or_default() });
     for _ in 0..64 {
         let request = hyper::Request::get("https://localhost/v1/sys/internal/specs/openapi");
-        let asked = sender.send_request(request.body(Empty::new()).expect("a request"));
+        let response = sender.send_request(request.body(Empty::new()).expect("a request"));
         // The server may close the connection.
-        let Ok(answer) = asked.await else { break };
+        let Ok(answer) = response.await else { break };
         untaken.answers.push(answer);
     }
     untaken.senders.push(sender);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// All known mounts, for a comparison of before and after.
 #[track_caller]
-fn known(world: &World) -> [Value; 2] {
+fn mount_tables(world: &World) -> [Value; 2] {
     ["sys/mounts", "sys/auth"].map(|path| world.root.read(path).expect(200).body["data"].clone())
 }
 
@@ -51,7 +51,7 @@ fn bodies_of_published_clients_are_accepted_with_nulls() {
             "{path}"
         );
     }
-    let before = known(&world);
+    let before = mount_tables(&world);
     let tune = json!({
         "default_lease_ttl": null, "max_lease_ttl": null, "description": null,
         "audit_non_hmac_request_keys": null, "audit_non_hmac_response_keys": null,
@@ -60,7 +60,7 @@ fn bodies_of_published_clients_are_accepted_with_nulls() {
     });
     world.root.write("sys/mounts/python/tune", &tune).expect(204);
     world.root.write("sys/auth/token/tune", &tune).expect(204);
-    assert_eq!(known(&world), before, "nulls change nothing");
+    assert_eq!(mount_tables(&world), before, "nulls change nothing");
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn empty_text_in_partial_update_changes_no_limit() {
     let role = json!({ "token_period": "1h", "token_explicit_max_ttl": "2h", "token_num_uses": 5,
                        "renewable": true, "orphan": true });
     world.root.write("auth/token/roles/r", &role).expect(204);
-    let kept = ["auth/token/roles/r", "database/roles/reader", "database/config/demo"];
+    let paths = ["auth/token/roles/r", "database/roles/reader", "database/config/demo"];
     let read = |path: &str| world.root.read(path).expect(200).body["data"].clone();
-    let before = kept.map(read);
+    let before = paths.map(read);
     let empty = json!({
         "token_period": "", "token_explicit_max_ttl": "", "token_num_uses": "", "renewable": "",
         "orphan": "", "default_ttl": "", "max_ttl": "", "verify_connection": "",
@@ -157,7 +157,7 @@ fn empty_text_in_partial_update_changes_no_limit() {
     world.root.write("database/roles/reader", &of(&["default_ttl", "max_ttl"])).expect(204);
     let answer = world.root.write("database/config/demo", &of(&["verify_connection"]));
     assert!(answer.status < 300, "{answer:?}");
-    assert_eq!(kept.map(read), before);
+    assert_eq!(paths.map(read), before);
     world.root.write("database/roles/reader", &json!({ "max_ttl": 0 })).expect(204);
     assert_eq!(read("database/roles/reader")["max_ttl"], 0, "0 is said");
 }
@@ -353,7 +353,7 @@ fn moves_that_cannot_be_made() -> Vec<Nonsense> {
 
 pub(super) fn bad_mount_settings_are_refused_and_change_nothing() {
     let world = World::empty();
-    let before = known(&world);
+    let before = mount_tables(&world);
     let cases = [
         mounts_that_cannot_be(),
         paths_that_cannot_be_had(),
@@ -367,7 +367,7 @@ pub(super) fn bad_mount_settings_are_refused_and_change_nothing() {
             "{path} {body}: {} does not speak of {says}",
             refused.errors()
         );
-        assert_eq!(known(&world), before, "{path} {body} changed something");
+        assert_eq!(mount_tables(&world), before, "{path} {body} changed something");
     }
     for path in ["sys/mounts/sys", "sys/mounts/identity", "sys/auth/token"] {
         let refused = world.root.delete(path).expect(400);
@@ -378,7 +378,7 @@ pub(super) fn bad_mount_settings_are_refused_and_change_nothing() {
     }
     world.root.delete("sys/mounts/database/tune").expect(405);
     world.root.read("sys/remount/status/none").expect(404);
-    assert_eq!(known(&world), before);
+    assert_eq!(mount_tables(&world), before);
 }
 
 #[test]

@@ -141,8 +141,9 @@ fn a_partly_failed_creation_leaves_no_user() {
     sea.role("broken", broken);
     let refused = sea.root.read("database/creds/broken").expect(400);
     // MariaDB reports a missing user, MySQL a missing role.
-    let is_told = ["(error 1", "(error 3523)"].iter().any(|told| refused.errors().contains(told));
-    assert!(is_told, "the error has no number of the database: {}", refused.errors());
+    let has_number =
+        ["(error 1", "(error 3523)"].iter().any(|number| refused.errors().contains(number));
+    assert!(has_number, "the error has no number of the database: {}", refused.errors());
     assert_eq!(sea.mariadb.users(), Vec::<String>::new());
 }
 
@@ -212,16 +213,16 @@ fn errors_name_an_account_blocked_after_failed_logins() {
 #[test]
 fn mariadb_nonrandom_username_template_removes_no_other_user() {
     let sea = MysqlStage::new(&[]);
-    let told = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);
-    assert!(told.body["warnings"].to_string().contains("eight random characters"), "{told:?}");
+    let answer = sea.connect(json!({ "username_template": "app-{{.RoleName}}" })).expect(200);
+    assert!(answer.body["warnings"].to_string().contains("eight random characters"), "{answer:?}");
     sea.role("reader", json!({ "creation_statements": [CREATION] }));
     let first = sea.credential("reader");
     assert_eq!(first.username, "app-reader");
     let second = sea.root.read("database/creds/reader").expect(400).errors();
     assert!(second.contains("creates an existing user"), "{second}");
     let at_once: Vec<u16> = std::thread::scope(|scope| {
-        let asked = || sea.root.read("database/creds/reader").status;
-        let callers: Vec<_> = (0..8).map(|_| scope.spawn(asked)).collect();
+        let request_status = || sea.root.read("database/creds/reader").status;
+        let callers: Vec<_> = (0..8).map(|_| scope.spawn(request_status)).collect();
         callers.into_iter().map(|caller| caller.join().expect("no caller panics")).collect()
     });
     assert_eq!(at_once, [400; 8]);
@@ -234,8 +235,11 @@ fn mariadb_nonrandom_username_template_removes_no_other_user() {
 #[test]
 fn unlimited_sessions_are_capped_with_warning() {
     let sea = MysqlStage::new(&[]);
-    let told = sea.connect(json!({ "max_open_connections": -1 })).expect(200);
-    assert!(told.body["warnings"].to_string().contains("a connection has at most 64"), "{told:?}");
+    let answer = sea.connect(json!({ "max_open_connections": -1 })).expect(200);
+    assert!(
+        answer.body["warnings"].to_string().contains("a connection has at most 64"),
+        "{answer:?}"
+    );
     sea.role("reader", json!({ "creation_statements": [CREATION] }));
     let credential = sea.credential("reader");
     sea.revoke(&credential);
@@ -385,8 +389,8 @@ fn issued_certificate_logs_in_until_lease_ends() {
     let [one, other] = [(); 2].map(|()| sea.root.read("database/creds/certified").expect(200));
     let login = |user: &Answer, shown: &Answer| {
         let [certificate, key] = ["client_certificate", "private_key"].map(|name| shown.text(name));
-        let asked = "SELECT item FROM orders WHERE id = 1";
-        sea.mariadb.login_certified(user.text("username"), certificate, key, asked)
+        let query = "SELECT item FROM orders WHERE id = 1";
+        sea.mariadb.login_certified(user.text("username"), certificate, key, query)
     };
     assert_eq!(login(&one, &one).as_deref(), Ok("rope"));
     assert!(login(&one, &other).is_err(), "a certificate is of one user");
@@ -444,8 +448,8 @@ fn connection_works_after_rotating_its_own_password() {
     let sea = MysqlStage::connected();
     let before = sea.credential("reader");
     sea.root.write("database/rotate-root/sea", &json!({})).expect(204);
-    let told = sea.mariadb.login("bulkhead", &sea.mariadb.password, "SELECT 1");
-    assert!(told.is_err(), "the first password is over");
+    let login = sea.mariadb.login("bulkhead", &sea.mariadb.password, "SELECT 1");
+    assert!(login.is_err(), "the first password is over");
     sea.revoke(&before);
     let after = sea.credential("reader");
     assert!(sea.mariadb.login(&after.username, &after.password, "SELECT 1").is_ok());

@@ -40,8 +40,8 @@ fn proxy_carries_request_and_sees_only_host() {
     assert_eq!(answer.body["data"]["status"], 200, "{answer:?}");
     assert_eq!(fetch(&online, "http://api.example:81/c").expect(200).body["data"]["status"], 200);
     assert_eq!(internet.tunnels(), ["api.example:443"]);
-    let asked: Vec<String> = internet.requests().into_iter().map(|it| it.path).collect();
-    assert_eq!(asked, ["/a", "/c"]);
+    let paths: Vec<String> = internet.requests().into_iter().map(|it| it.path).collect();
+    assert_eq!(paths, ["/a", "/c"]);
     for (fault, status) in [(Fault::Status(503), 503), (Fault::Redirect("/x".to_owned()), 302)] {
         internet.fail(API, "/", fault, 1);
         let answer = fetch(&online, "https://api.example/").expect(200);
@@ -140,23 +140,23 @@ fn check_reads_authorities_and_sighup_keeps_proxy_settings() {
     let text = fs::read_to_string(&file).expect("a file");
     let check = |server: &Bulkhead| {
         let arguments = ["server", "--check", "--config", file.to_str().expect("a path")];
-        let told = server.command(&arguments).output().expect("a command");
+        let output = server.command(&arguments).output().expect("a command");
         (
-            told.status.success(),
-            String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned(),
+            output.status.success(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
         )
     };
-    let (valid, told) = check(&online.server);
-    assert!(valid && told.contains("through the proxy"), "{told}");
+    let (valid, output) = check(&online.server);
+    assert!(valid && output.contains("through the proxy"), "{output}");
     fs::write(&file, text.replace("http_proxy = \"http://127", "http_proxy = \"http://u:p@127"))
         .expect("written");
-    let (valid, told) = check(&online.server);
-    assert!(!valid && told.contains("http_proxy_credentials_file"), "{told}");
+    let (valid, output) = check(&online.server);
+    assert!(!valid && output.contains("http_proxy_credentials_file"), "{output}");
     fs::write(&file, text.replace(&internet.proxy(), "http://192.0.2.1:9")).expect("written");
     let authority = file.with_file_name("authority.pem");
     fs::write(&authority, "nothing").expect("written");
-    let (valid, told) = check(&online.server);
-    assert!(!valid && told.contains("ca_file"), "{told}");
+    let (valid, output) = check(&online.server);
+    assert!(!valid && output.contains("ca_file"), "{output}");
     online.server.signal("HUP");
     online.server.wait_for_print("SIGHUP");
     let answer = fetch(&online, "https://api.example/").expect(200);

@@ -20,8 +20,8 @@ impl Signer {
     fn new() -> Self {
         let folder = Folder::new("signer");
         let file = folder.path().join("key.pem").display().to_string();
-        let made = shown(&["plugin", "keygen", "-format=json", &file]);
-        let public = made["data"]["public_key"].as_str().expect("a public key").to_owned();
+        let key_pair = shown(&["plugin", "keygen", "-format=json", &file]);
+        let public = key_pair["data"]["public_key"].as_str().expect("a public key").to_owned();
         Self { folder, public }
     }
 

@@ -137,8 +137,8 @@ fn names_links_and_pipes_outside_directory_are_refused() {
     let outside = Folder::new("outside");
     put(outside.path(), "probe.wasm", &guest("probe"));
     let digest = sha256(&configured.at("probe.wasm"));
-    let whole = configured.at("probe.wasm").display().to_string();
-    for name in ["../probe.wasm", "..", ".", "a/../probe.wasm", "/etc/passwd", &whole] {
+    let full_path = configured.at("probe.wasm").display().to_string();
+    for name in ["../probe.wasm", "..", ".", "a/../probe.wasm", "/etc/passwd", &full_path] {
         configured.assert_refused(name, &digest, "is not a name in the plugin directory");
     }
     symlink(outside.path().join("probe.wasm"), configured.at("out.wasm")).expect("a link");
@@ -146,8 +146,8 @@ fn names_links_and_pipes_outside_directory_are_refused() {
     for link in ["out.wasm", "in.wasm"] {
         configured.assert_refused(link, &digest, "links are not followed");
     }
-    let made = Command::new("mkfifo").arg(configured.at("pipe")).status();
-    assert!(made.expect("mkfifo is there").success());
+    let status = Command::new("mkfifo").arg(configured.at("pipe")).status();
+    assert!(status.expect("mkfifo is there").success());
     configured.assert_refused("pipe", &digest, "not a regular file");
     configured.assert_refused("absent.wasm", &digest, "there is no file");
 }
@@ -235,8 +235,8 @@ fn put_image(configured: &PluginDirectoryServer, name: &str, component: &[u8]) {
     let folder = configured.at(name);
     let blobs = folder.join("blobs/sha256");
     fs::create_dir_all(&blobs).expect("folders can be made");
-    for made in [&folder, &folder.join("blobs"), &blobs] {
-        chmod(made, 0o755);
+    for directory in [&folder, &folder.join("blobs"), &blobs] {
+        chmod(directory, 0o755);
     }
     let blob = |media_type: &str, bytes: &[u8]| {
         put(&blobs, "new", bytes);

@@ -78,14 +78,14 @@ fn other_role_password_encryption_has_no_effect() {
     assert!(world.root.write("database/config/demo", &config).status < 300);
     let weak = ["SET password_encryption = 'md5'", CREATION];
     world.role("weak", json!({ "creation_statements": weak }));
-    let kept = |user: &str| {
+    let hash_prefix = |user: &str| {
         let query = format!("SELECT left(rolpassword, 3) FROM pg_authid WHERE rolname = '{user}'");
         world.postgres.query(&query)
     };
     let weak = world.credential("weak");
-    assert_eq!(kept(&weak.username), "md5", "as its own statements say");
+    assert_eq!(hash_prefix(&weak.username), "md5", "as its own statements say");
     let strong = world.credential("reader");
-    assert_eq!(kept(&strong.username), "SCR");
+    assert_eq!(hash_prefix(&strong.username), "SCR");
 }
 
 struct PooledStage {

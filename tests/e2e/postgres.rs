@@ -94,8 +94,8 @@ fn issued_certificate_logs_in_until_lease_ends() {
         let answer = world.root.read("database/creds/certified").expect(200);
         let [user, certificate, key] =
             ["username", "client_certificate", "private_key"].map(|name| answer.text(name));
-        let asked = "SELECT item FROM orders WHERE id = 1";
-        let login = |user: &str| world.postgres.login_certified(user, certificate, key, asked);
+        let query = "SELECT item FROM orders WHERE id = 1";
+        let login = |user: &str| world.postgres.login_certified(user, certificate, key, query);
         assert_eq!(login(user).as_deref(), Ok("rope"), "{key_type}");
         let second = world.root.read("database/creds/certified").expect(200);
         assert!(
@@ -121,8 +121,8 @@ fn account_of_userless_connection_changes_own_password() {
     world.root.write(path, &role).expect(400);
     world.root.write(path, &with(role.clone(), json!({ "password": "wrong-one" }))).expect(400);
     assert!(world.postgres.login("app", "Hv3-Pq8-Lm5-Zd1", "SELECT 1").is_ok());
-    let known = with(role, json!({ "password": "Hv3-Pq8-Lm5-Zd1" }));
-    world.root.write(path, &known).expect(204);
+    let role_with_password = with(role, json!({ "password": "Hv3-Pq8-Lm5-Zd1" }));
+    world.root.write(path, &role_with_password).expect(204);
     let shown = || {
         let answer = world.root.read("database/static-creds/app").expect(200);
         answer.text("password").to_owned()

@@ -23,12 +23,12 @@ struct PlaceholderValues(BTreeMap<String, String>);
 
 impl PlaceholderValues {
     fn of(world: &World) -> Self {
-        let known = [
+        let values = [
             ("<root>", ROOT.to_owned()),
             ("<database-password>", world.postgres.password.clone()),
             ("<database-url>", world.postgres.url()),
         ];
-        Self(known.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        Self(values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
     fn fill(&self, text: &str) -> String {
@@ -153,14 +153,14 @@ fn recorded_exchanges_are_answered_alike() {
             names.learn(shape, &answer.json());
         }
         let name = exchange.text("name");
-        let told = match (departures.get(name), exchange.difference(&answer)) {
+        let reason = match (departures.get(name), exchange.difference(&answer)) {
             (None, None) => continue,
             (Some((status, _)), Some(_)) if answer.status == *status => continue,
             (None, Some(difference)) => difference,
             (Some(_), None) => "it does not depart any more".to_owned(),
             (Some((status, _)), Some(difference)) => format!("departs to {status}: {difference}"),
         };
-        unexplained.push(format!("{name}\t{}\t{told}", answer.status));
+        unexplained.push(format!("{name}\t{}\t{reason}", answer.status));
     }
     assert!(unexplained.is_empty(), "{} differ:\n{}", unexplained.len(), unexplained.join("\n"));
 }

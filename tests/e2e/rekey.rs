@@ -17,11 +17,11 @@ fn three_of_five() -> (Bulkhead, Operators) {
 }
 
 fn begin(client: &Client, shares: u8, threshold: u8, is_verified: bool) -> String {
-    let asked = json!({
+    let body = json!({
         "secret_shares": shares, "secret_threshold": threshold,
         "require_verification": is_verified, "pgp_keys": null, "backup": false,
     });
-    let begun = client.write(INIT, &asked).expect(200).body;
+    let begun = client.write(INIT, &body).expect(200).body;
     assert_eq!((&begun["started"], &begun["progress"]), (&json!(true), &json!(0)), "{begun}");
     begun["nonce"].as_str().expect("a nonce").to_owned()
 }
@@ -104,14 +104,14 @@ fn bad_parameters_begin_no_rekey() {
         (-1, 3, "secret_shares -1 is negative"),
         (3, -3, "secret_threshold -3 is negative"),
     ] {
-        let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });
-        refused(nobody.write(INIT, &asked), words);
+        let body = json!({ "secret_shares": shares, "secret_threshold": threshold });
+        refused(nobody.write(INIT, &body), words);
     }
     refused(nobody.write(INIT, &json!({})), "0 shares cannot be made");
     let with = |name: &str, value: Value| {
-        let mut asked = json!({ "secret_shares": 1, "secret_threshold": 1 });
-        asked[name] = value;
-        nobody.write(INIT, &asked)
+        let mut body = json!({ "secret_shares": 1, "secret_threshold": 1 });
+        body[name] = value;
+        nobody.write(INIT, &body)
     };
     refused(with("pgp_keys", json!(["AAAA"])), "pgp_keys");
     refused(with("backup", json!(true)), "backup");
@@ -207,16 +207,16 @@ fn without_setting_only_sudo_token_rekeys() {
     let (mut server, operators) = sealed(5, 3);
     operators.unseal(&server);
     let root = operators.root(&server);
-    let asked = json!({ "secret_shares": 2, "secret_threshold": 2 });
+    let body = json!({ "secret_shares": 2, "secret_threshold": 2 });
     for client in [&server.client(None), &root] {
         client.read(INIT).expect(405);
-        client.write(INIT, &asked).expect(405);
+        client.write(INIT, &body).expect(405);
         client.delete(INIT).expect(405);
         share(client, UPDATE, &operators.keys[0], "any").expect(405);
         client.read(VERIFY).expect(405);
     }
-    server.client(None).write("sys/rotate/root/init", &asked).expect(403);
-    let begun = root.write("sys/rotate/root/init", &asked).expect(200).body["data"].clone();
+    server.client(None).write("sys/rotate/root/init", &body).expect(403);
+    let begun = root.write("sys/rotate/root/init", &body).expect(200).body["data"].clone();
     let mut done = Value::Null;
     for key in &operators.keys[..3] {
         let given = json!({ "key": key, "nonce": begun["nonce"] });
@@ -232,8 +232,8 @@ fn without_setting_only_sudo_token_rekeys() {
 #[test]
 fn rekey_of_dev_server_is_refused() {
     let server = Bulkhead::start();
-    let asked = json!({ "secret_shares": 1, "secret_threshold": 1 });
-    let answer = server.root().write("sys/rotate/root/init", &asked);
+    let body = json!({ "secret_shares": 1, "secret_threshold": 1 });
+    let answer = server.root().write("sys/rotate/root/init", &body);
     refused(answer, "dev server");
 }
 

@@ -41,7 +41,12 @@ impl DestroyStage {
     }
 }
 
-fn asked(server: &Bulkhead, method: &str, path: &str, headers: &[(&str, &str)]) -> PlainAnswer {
+fn send_with_headers(
+    server: &Bulkhead,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> PlainAnswer {
     let request = PlainRequest::new(method, path).with_header("X-Vault-Token", ROOT);
     let with =
         |request: PlainRequest, (name, value): &(&str, &str)| request.with_header(name, value);
@@ -120,7 +125,7 @@ fn a_query_beside_a_body_is_refused() {
 fn a_wrapping_header_counts_under_each_name() {
     let server = Bulkhead::start();
     for name in ["X-Vault-Wrap-TTL", "X-Secrets-Wrap-TTL", "X-Bulkhead-Wrap-TTL"] {
-        let answer = asked(&server, "GET", "/v1/sys/mounts", &[(name, "60")]);
+        let answer = send_with_headers(&server, "GET", "/v1/sys/mounts", &[(name, "60")]);
         assert_eq!(answer.json()["wrap_info"]["ttl"], 60, "{name}");
         assert!(answer.json()["data"].is_null(), "{name}: the answer itself is hidden");
     }
@@ -130,11 +135,11 @@ fn a_wrapping_header_counts_under_each_name() {
         [("X-Vault-Request", "true"), ("X-Vault-Wrap-TLL", "60")],
         [("X-Vault-Request", "true"), ("X-Secrets-Namespace", "team")],
     ] {
-        let answer = asked(&server, "GET", "/v1/sys/mounts", &headers);
+        let answer = send_with_headers(&server, "GET", "/v1/sys/mounts", &headers);
         assert_eq!(answer.status, 400, "{headers:?}: {}", answer.text());
     }
     let usual = [("X-Vault-Request", "true"), ("X-Vault-Inconsistent", "forward-active-node")];
-    assert_eq!(asked(&server, "GET", "/v1/sys/mounts", &usual).status, 200);
+    assert_eq!(send_with_headers(&server, "GET", "/v1/sys/mounts", &usual).status, 200);
 }
 
 #[test]

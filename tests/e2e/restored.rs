@@ -74,20 +74,20 @@ impl OriginalServer {
 #[test]
 fn restored_copy_does_no_due_work_until_configured() {
     let mut copy = OriginalServer::new();
-    let (kept, revoked) = (copy.credential(), copy.credential());
+    let (live_credential, revoked) = (copy.credential(), copy.credential());
     let password = copy.shown();
 
     copy.restart_later(|text| format!("{SETTING}{text}"));
     copy.online.server.wait_for_print("due-work-suspended");
     std::thread::sleep(A_WHILE);
-    assert!(copy.has_user(&kept) && copy.has_user(&revoked), "a user was ended");
+    assert!(copy.has_user(&live_credential) && copy.has_user(&revoked), "a user was ended");
     assert_eq!(copy.shown(), password, "a password was rotated");
     assert_eq!(copy.postgres.login("app", &password, "SELECT 1").as_deref(), Ok("1"));
 
     // Explicit requests are served; a request that would wait for due work is refused.
     let lease = json!({ "lease_id": revoked["lease_id"] });
     copy.root().write("sys/leases/revoke", &lease).expect(204);
-    assert!(!copy.has_user(&revoked) && copy.has_user(&kept));
+    assert!(!copy.has_user(&revoked) && copy.has_user(&live_credential));
     let token = copy.root().write("auth/token/create", &json!({})).expect(200);
     let holder = copy.online.server.client(token.body["auth"]["client_token"].as_str());
     let moved = json!({ "from": "database", "to": "elsewhere" });
@@ -111,6 +111,6 @@ fn restored_copy_does_no_due_work_until_configured() {
     assert_eq!(copy.shown(), password, "the mount serves where it was");
 
     copy.restart_later(|text| text.replace(SETTING, ""));
-    until_true("the user ends", PATIENCE, || !copy.has_user(&kept));
+    until_true("the user ends", PATIENCE, || !copy.has_user(&live_credential));
     until_true("the password is rotated", PATIENCE, || copy.shown() != password);
 }

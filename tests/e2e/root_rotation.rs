@@ -134,8 +134,8 @@ fn rotated_password_waits_for_return_to_former_server() {
     let elsewhere = json!({
         "connection_url": other.url(), "username": "bulkhead", "password": other.password,
     });
-    let told = world.root.write("database/config/demo", &elsewhere).expect(200).warnings();
-    assert!(told.contains("is kept for the former servers"), "{told}");
+    let warnings = world.root.write("database/config/demo", &elsewhere).expect(200).warnings();
+    assert!(warnings.contains("is kept for the former servers"), "{warnings}");
     // No login works with the first password, so the kept one is found after the write.
     let back = keeper(&world, json!({ "verify_connection": false }));
     world.root.write("database/config/demo", &back).expect_success();
@@ -155,6 +155,6 @@ fn mount_removal_warns_of_only_copy_of_password() {
     world.root.write("database/rotate-root/demo", &json!({})).expect(204);
     let secret = "the password of user \"keeper\" of connection \"demo\"";
     assert_eq!(only_copies(), json!([secret]));
-    let told = world.root.delete("sys/mounts/database").expect(200).warnings();
-    assert!(told.contains("knew the password") && told.contains("keeper"), "{told}");
+    let warnings = world.root.delete("sys/mounts/database").expect(200).warnings();
+    assert!(warnings.contains("knew the password") && warnings.contains("keeper"), "{warnings}");
 }

@@ -184,8 +184,8 @@ fn assert_nowhere(server: &Bulkhead, operators: &Operators, in_base64: &[String]
 fn files_and_log_lack_key_and_root_token() {
     for (shares, threshold) in [(1, 1), (5, 3)] {
         let mut server = uninitialised();
-        let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });
-        let given = server.client(None).write("sys/init", &asked).expect(200);
+        let body = json!({ "secret_shares": shares, "secret_threshold": threshold });
+        let given = server.client(None).write("sys/init", &body).expect(200);
         let (operators, in_base64) =
             (Operators::of(&given.body, threshold), base64_of(&given.body));
         assert_nowhere(&server, &operators, &in_base64);

@@ -173,8 +173,8 @@ fn answer_does_not_depend_on_guessed_password() {
     let rules = r#"path "database/config/demo" { capabilities = ["update"] }"#;
     let guesser = world.client_with("guesser", rules);
     let answer_to = |guess: &str| {
-        let asked = json!({ "username": guess });
-        let refused = guesser.write("database/config/demo", &asked).expect(400).errors();
+        let body = json!({ "username": guess });
+        let refused = guesser.write("database/config/demo", &body).expect(400).errors();
         assert!(refused.contains(guess), "{guess} is not repeated as it was said: {refused}");
         refused.replace(guess, "GUESS")
     };

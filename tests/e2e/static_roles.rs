@@ -109,9 +109,9 @@ fn custom_statements_rotate_password_and_errors_hide_it() {
 #[test]
 fn missing_or_connection_user_gets_no_static_role() {
     let world = world();
-    for (username, told) in [("nobody", "no such user"), ("bulkhead", "rotate-root/demo")] {
+    for (username, reason) in [("nobody", "no such user"), ("bulkhead", "rotate-root/demo")] {
         let refused = world.root.write("database/static-roles/app", &role(username)).expect(400);
-        assert!(refused.errors().contains(told), "{refused:?}");
+        assert!(refused.errors().contains(reason), "{refused:?}");
         world.root.read("database/static-roles/app").expect(404);
     }
     world.root.write("database/static-roles/app", &role("app")).expect(204);
@@ -176,10 +176,10 @@ fn unresponsive_database_delays_no_other_and_role_recovers() {
         });
     }
     assert!(is_in_force(&world));
-    let asked = Instant::now();
+    let start = Instant::now();
     world.root.read("database/static-roles/far").expect(200);
     world.root.write("database/static-roles/far", &json!({ "rotation_period": 6 })).expect(204);
-    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+    assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
     drop(paused);
     let before = shown(&world, "far");
     until_true("the role recovers", 2 * PATIENCE, || {
@@ -196,13 +196,13 @@ fn a_restart_rotates_only_overdue_roles() {
     world.root.write("database/static-roles/app", &role("app")).expect(204);
     let soon = with(role("soon"), json!({ "rotation_period": 6 }));
     world.root.write("database/static-roles/soon", &soon).expect(204);
-    let (kept, due) = (shown(&world, "app"), shown(&world, "soon"));
+    let (app_password, due) = (shown(&world, "app"), shown(&world, "soon"));
     world.bulkhead.kill();
     world.bulkhead.start_again();
     world.root = world.bulkhead.root();
     until_true("what was due is rotated", PATIENCE, || shown(&world, "soon") != due);
     assert!(logs_in(&world.postgres, "soon", &shown(&world, "soon")));
-    assert_eq!(shown(&world, "app"), kept);
+    assert_eq!(shown(&world, "app"), app_password);
     assert!(is_in_force(&world));
 }
 
@@ -287,8 +287,8 @@ fn rotation_repairs_role_after_database_restore() {
     world.revoke(&lease);
     world.postgres.query("CREATE ROLE bystander SUPERUSER LOGIN PASSWORD 'p'");
     world.postgres.query("ALTER ROLE bulkhead PASSWORD 'of-the-backup'");
-    let told = world.root.write("database/reset/demo", &json!({})).expect(400);
-    assert!(told.errors().contains("demo"), "{}", told.errors());
+    let answer = world.root.write("database/reset/demo", &json!({})).expect(400);
+    assert!(answer.errors().contains("demo"), "{}", answer.errors());
     let shown = shown(&world, "app");
     world.root.write("database/rotate-role/app", &json!({})).expect(400);
     assert!(logs_in(&world.postgres, "app", &shown), "what is shown stays what logs in");

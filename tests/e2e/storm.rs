@@ -18,7 +18,7 @@ const FIRST: &str = "Rb6-Tn2-Gy9-Kc4";
 /// Longest wait for due work after a storm.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Most lines of the server's log in a failure message.
-const MOST_TOLD: usize = 40;
+const MOST_WARNINGS: usize = 40;
 /// Number of clients that read credentials. The first half also revokes, with a client for each
 /// role.
 const READERS: u32 = 4;
@@ -86,10 +86,10 @@ impl RequestStorm<'_> {
     fn assert_all_served(&self, log: &str) {
         let refused = self.refused.lock().expect("no client panicked with it");
         let served = self.served.load(Ordering::Relaxed);
-        let told = log.lines().filter(|line| line.contains("level=warn"));
-        let told: Vec<&str> = told.take(MOST_TOLD).collect();
+        let warnings = log.lines().filter(|line| line.contains("level=warn"));
+        let warnings: Vec<&str> = warnings.take(MOST_WARNINGS).collect();
         println!("{served} requests");
-        assert!(refused.is_empty(), "of {served}: {:#?}, {told:#?}", kinds(&refused));
+        assert!(refused.is_empty(), "of {served}: {:#?}, {warnings:#?}", kinds(&refused));
     }
 
     fn repeat(&self, path: &str) {

@@ -42,9 +42,9 @@ pub(super) fn a_database_that_went_down_is_502_for_every_use_of_it() {
     world.root.write("database/reset/demo", &json!({})).expect(502);
     world.root.write("sys/leases/renew", &json!({ "lease_id": lease })).expect(502);
     world.root.write("sys/leases/revoke", &json!({ "lease_id": lease })).expect(502);
-    let kept = world.root.write("sys/leases/lookup", &json!({ "lease_id": lease })).expect(200);
+    let lookup = world.root.write("sys/leases/lookup", &json!({ "lease_id": lease })).expect(200);
     assert_eq!(
-        kept.body["data"]["irrevocable"], false,
+        lookup.body["data"]["irrevocable"], false,
         "a database that is down is tried again, for ever"
     );
 }
@@ -159,8 +159,8 @@ fn credential_is_revoked_only_at_creating_server() {
     let refused = world.root.write("sys/leases/revoke", &lease).expect(502).errors();
     assert!(refused.contains("was made at") && refused.contains("revoke-force"), "{refused}");
     assert!(other.has_user(&credential.username), "the namesake is another user");
-    let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
-    assert_eq!(kept.body["data"]["irrevocable"], false, "the lease is tried again later");
+    let lookup = world.root.write("sys/leases/lookup", &lease).expect(200);
+    assert_eq!(lookup.body["data"]["irrevocable"], false, "the lease is tried again later");
 
     assert!(world.connect("demo").status < 300);
     world.revoke(&credential.lease);
@@ -216,9 +216,9 @@ fn unknown_url_parameter_is_named_without_password_parts() {
         url.replace("{{password}}", "x") + "&password=hunter&twopieces=1",
         "host=127.0.0.1 user=u password=hunter twopieces=1".to_owned(),
     ] {
-        let told = refused(&leaky);
-        assert!(told.contains("unknown parameter in place"), "{told}");
-        assert!(!told.contains("twopieces") && !told.contains("hunter"), "{told}");
+        let errors = refused(&leaky);
+        assert!(errors.contains("unknown parameter in place"), "{errors}");
+        assert!(!errors.contains("twopieces") && !errors.contains("hunter"), "{errors}");
     }
 }
 
@@ -246,8 +246,8 @@ fn postgresql_nonrandom_username_template_removes_no_other_user() {
     let world = World::empty();
     let template = json!({ "username_template": "v-{{.RoleName}}", "max_open_connections": -1 });
     let connection = with(world.connection(), template);
-    let told = world.root.write("database/config/demo", &connection).expect(200);
-    let warnings = told.body["warnings"].to_string();
+    let answer = world.root.write("database/config/demo", &connection).expect(200);
+    let warnings = answer.body["warnings"].to_string();
     assert!(warnings.contains("eight random characters"), "{warnings}");
     assert!(warnings.contains("a connection has at most 64"), "{warnings}");
     world.role("reader", json!({}));
@@ -335,11 +335,11 @@ fn connection_removal_warns_of_dependent_leases() {
     let credential = world.credential("reader");
     let removed = world.root.delete("database/config/demo").expect(200);
     assert!(removed.warnings().contains('1'), "{}", removed.warnings());
-    let asked = json!({ "lease_id": credential.lease });
-    let refused = world.root.write("sys/leases/revoke", &asked);
+    let body = json!({ "lease_id": credential.lease });
+    let refused = world.root.write("sys/leases/revoke", &body);
     assert_eq!(refused.status, 502, "{refused:?}");
     assert!(refused.errors().contains("config/demo"), "{}", refused.errors());
-    world.root.write("sys/leases/lookup", &asked).expect(200);
+    world.root.write("sys/leases/lookup", &body).expect(200);
     world.connect("demo");
     world.revoke(&credential.lease);
     assert!(!world.postgres.has_user(&credential.username));

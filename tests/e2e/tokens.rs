@@ -22,8 +22,8 @@ fn child_cannot_exceed_parent_policies() {
     for (policies, lacks) in
         [(json!(["more"]), "more"), (json!(["maker", "more"]), "more"), (json!(["root"]), "root")]
     {
-        let asked = json!({ "policies": policies });
-        let refused = maker.write("auth/token/create", &asked).expect(400).errors();
+        let body = json!({ "policies": policies });
+        let refused = maker.write("auth/token/create", &body).expect(400).errors();
         let words = format!("this token does not have policy \"{lacks}\"");
         assert!(refused.contains(&words), "{policies}: {refused}");
     }
@@ -36,12 +36,12 @@ fn child_cannot_exceed_parent_policies() {
 #[test]
 fn token_looks_up_own_policies_and_ttl() {
     let world = World::empty();
-    let asked = json!({
+    let body = json!({
         "policies": ["none-yet"], "ttl": "30m", "display_name": "Łukasz; drop",
         "meta": { "team": "db" },
     });
-    let made = world.root.write("auth/token/create", &asked).expect(200);
-    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let answer = world.root.write("auth/token/create", &body).expect(200);
+    let client = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let seen = client.read("auth/token/lookup-self").expect(200);
     assert_eq!(seen.body["data"]["policies"], json!(["default", "none-yet"]));
     assert_eq!(seen.body["data"]["meta"], json!({ "team": "db" }));
@@ -53,7 +53,7 @@ fn token_looks_up_own_policies_and_ttl() {
     let left = seen.body["data"]["ttl"].as_u64().expect("seconds");
     assert!((1700..=1800).contains(&left), "{left}");
     assert!(
-        made.warnings().contains("none-yet"),
+        answer.warnings().contains("none-yet"),
         "a policy that does not exist is worth a warning"
     );
 }
@@ -62,15 +62,15 @@ fn token_looks_up_own_policies_and_ttl() {
 fn expired_token_is_refused_with_its_children() {
     let world = World::empty();
     world.root.write("sys/policies/acl/maker", &json!({ "policy": MAKER })).expect(204);
-    let made = world
+    let answer = world
         .root
         .write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "2s" }))
         .expect(200);
-    let parent = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
-    let made = parent
+    let parent = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
+    let answer = parent
         .write("auth/token/create", &json!({ "policies": ["maker"], "ttl": "1h" }))
         .expect(200);
-    let child = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let child = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     child.read("auth/token/lookup-self").expect(200);
     let limit = Duration::from_secs(4);
     until_true("the parent ends", limit, || parent.read("auth/token/lookup-self").status == 403);
@@ -83,8 +83,8 @@ fn expired_token_is_refused_with_its_children() {
 fn a_revoked_token_revokes_its_children() {
     let world = World::empty();
     let maker = world.client_with("maker", MAKER);
-    let made = maker.write("auth/token/create", &json!({ "policies": ["maker"] })).expect(200);
-    let child = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let answer = maker.write("auth/token/create", &json!({ "policies": ["maker"] })).expect(200);
+    let child = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let parent = maker.read("auth/token/lookup-self").expect(200).text("id").to_owned();
     world.root.write("auth/token/revoke", &json!({ "token": parent })).expect(204);
     maker.read("auth/token/lookup-self").expect(403);
@@ -115,11 +115,11 @@ const READER: &str = r#"path "database/creds/*" { capabilities = ["read"] }
 fn token_with_three_uses_ends_with_its_credential() {
     let world = World::new();
     world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
-    let made = world
+    let answer = world
         .root
         .write("auth/token/create", &json!({ "policies": ["reader"], "num_uses": 3 }))
         .expect(200);
-    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let client = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let credential = world.credential_for(&client, "reader");
     assert_eq!(client.read("auth/token/lookup-self").expect(200).body["data"]["num_uses"], 1);
     let last = client.read("database/creds/reader").expect(400);
@@ -135,10 +135,10 @@ fn token_with_three_uses_ends_with_its_credential() {
 fn batch_token_credentials_end_with_token() {
     let world = World::new();
     world.root.write("sys/policies/acl/reader", &json!({ "policy": READER })).expect(204);
-    let asked = json!({ "policies": ["reader"], "type": "batch", "ttl": "5s" });
-    let made = world.root.write("auth/token/create", &asked).expect(200);
-    let token = made.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();
-    assert!(token.starts_with("bhb.") && made.body["auth"]["accessor"] == "", "{made:?}");
+    let body = json!({ "policies": ["reader"], "type": "batch", "ttl": "5s" });
+    let answer = world.root.write("auth/token/create", &body).expect(200);
+    let token = answer.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();
+    assert!(token.starts_with("bhb.") && answer.body["auth"]["accessor"] == "", "{answer:?}");
     let client = world.bulkhead.client(Some(&token));
     let credential = world.credential_for(&client, "reader");
     assert!(credential.seconds <= 5, "{credential:?}");
@@ -153,11 +153,11 @@ fn batch_token_credentials_end_with_token() {
 
 pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
     let world = World::empty();
-    let made = world
+    let answer = world
         .root
         .write("auth/token/create", &json!({ "policies": ["default"], "type": "batch" }))
         .expect(200);
-    let batch = made.body["auth"]["client_token"].as_str().expect("a token is text");
+    let batch = answer.body["auth"]["client_token"].as_str().expect("a token is text");
     let unknown = world
         .bulkhead
         .client(Some("bhs.nobody"))
@@ -188,11 +188,11 @@ pub(super) fn a_forged_or_overlong_token_is_refused_as_any_unknown_one() {
 fn put_creates_token_and_get_lists_token_roles() {
     let world = World::empty();
     world.root.send("PUT", "auth/token/roles/worker", br#"{"orphan":true}"#).expect(204);
-    let made = world
+    let answer = world
         .root
         .send("PUT", "auth/token/create/worker", br#"{"policies":"default"}"#)
         .expect(200);
-    assert_eq!(made.body["auth"]["orphan"], true);
+    assert_eq!(answer.body["auth"]["orphan"], true);
     let listed = world.root.read("auth/token/roles?list=true").expect(200);
     assert_eq!(listed.body["data"], json!({ "keys": ["worker"] }));
     assert_eq!(
@@ -204,9 +204,9 @@ fn put_creates_token_and_get_lists_token_roles() {
 #[test]
 fn renewal_is_capped_at_explicit_token_maximum() {
     let world = World::empty();
-    let asked = json!({ "ttl": "1m", "explicit_max_ttl": "5m" });
-    let made = world.root.write("auth/token/create", &asked).expect(200);
-    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let body = json!({ "ttl": "1m", "explicit_max_ttl": "5m" });
+    let answer = world.root.write("auth/token/create", &body).expect(200);
+    let client = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let renewed = client.write("auth/token/renew-self", &json!({ "increment": "1h" })).expect(200);
     let seconds = renewed.body["auth"]["lease_duration"].as_u64().expect("seconds");
     assert!((290..=300).contains(&seconds), "{seconds} s with a maximum of five minutes");
@@ -215,8 +215,8 @@ fn renewal_is_capped_at_explicit_token_maximum() {
 #[test]
 fn tokens_survive_restart_and_are_never_in_clear() {
     let mut world = World::empty();
-    let made = world.root.write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
-    let token = made.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();
+    let answer = world.root.write("auth/token/create", &json!({ "ttl": "1h" })).expect(200);
+    let token = answer.body["auth"]["client_token"].as_str().expect("a token is text").to_owned();
     assert!(token.starts_with("bhs."), "service tokens bear the prefix that scanners look for");
     world.bulkhead.kill();
     bulkhead_tests::leaks::assert_sealed(world.bulkhead.data(), &token);
@@ -228,10 +228,10 @@ fn tokens_survive_restart_and_are_never_in_clear() {
 #[test]
 fn a_renewal_increment_counts_from_now() {
     let world = World::empty();
-    let made = world.root.write("auth/token/create", &json!({ "ttl": "1m" })).expect(200);
-    assert_eq!(made.body["auth"]["renewable"], true);
-    assert_eq!(made.body["data"], Value::Null);
-    let client = world.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let answer = world.root.write("auth/token/create", &json!({ "ttl": "1m" })).expect(200);
+    assert_eq!(answer.body["auth"]["renewable"], true);
+    assert_eq!(answer.body["data"], Value::Null);
+    let client = world.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let renewed = client.write("auth/token/renew-self", &json!({ "increment": 600 })).expect(200);
     assert_eq!(renewed.body["auth"]["lease_duration"], 600);
 }

@@ -55,8 +55,8 @@ fn any_quorum_of_shares_unseals_in_any_order() {
 #[test]
 fn a_share_is_accepted_in_hexadecimal_and_base64() {
     let server = bulkhead_tests::operators::uninitialised();
-    let asked = json!({ "secret_shares": 4, "secret_threshold": 4 });
-    let given = server.client(None).write("sys/init", &asked).expect(200);
+    let body = json!({ "secret_shares": 4, "secret_threshold": 4 });
+    let given = server.client(None).write("sys/init", &body).expect(200);
     let base64 = |index: usize| given.body["keys_base64"][index].as_str().expect("a key");
     let hex = |index: usize| given.body["keys"][index].as_str().expect("a key");
     give(&server, hex(0)).expect(200);

@@ -114,10 +114,10 @@ fn a_mounts_grants_stay_below_its_plugins_ceiling() {
     world.root.write("sys/mounts/third/tune", &more).expect(400);
     world.root.upload(PROBE, &probe).expect(204);
     world.root.write("sys/mounts/third/tune", &more).expect(400);
-    let told = world.root.upload(&ceiling("grants=limit:memory=128MiB"), &probe).expect(200);
+    let answer = world.root.upload(&ceiling("grants=limit:memory=128MiB"), &probe).expect(200);
     assert!(
-        told.warnings().contains("asks for http, which its ceiling does not allow"),
-        "{told:?}"
+        answer.warnings().contains("asks for http, which its ceiling does not allow"),
+        "{answer:?}"
     );
     world.root.write("sys/mounts/third/tune", &more).expect(204);
     world.root.write("third/count/x", &json!({})).expect(204);
@@ -144,13 +144,13 @@ fn uploaded_database_plugin_connects_within_ceiling_and_grants() {
     let theirs = THEIRS;
     let brought = brought_along();
     let place = format!("sys/plugins/catalog/database/{theirs}");
-    let told = world
+    let answer = world
         .root
         .upload(&format!("{place}?grants=sql:postgres://db.example"), &brought)
         .expect(200);
     assert!(
-        told.warnings().contains("asks for sql, which its ceiling does not allow in full"),
-        "{told:?}"
+        answer.warnings().contains("asks for sql, which its ceiling does not allow in full"),
+        "{answer:?}"
     );
 
     let port = world
@@ -196,13 +196,13 @@ fn database_plugin_with_leases_needs_forced_removal() {
     }
     world.root.read(&place).expect(200);
 
-    let told = world.root.delete(&format!("{place}?force=true")).expect(200).warnings();
-    assert!(told.contains(&format!("database plugin {theirs} is still needed")), "{told}");
-    assert!(told.contains("live leases: 1;"), "{told}");
+    let warnings = world.root.delete(&format!("{place}?force=true")).expect(200).warnings();
+    assert!(warnings.contains(&format!("database plugin {theirs} is still needed")), "{warnings}");
+    assert!(warnings.contains("live leases: 1;"), "{warnings}");
     let lease = json!({ "lease_id": credential.lease });
     world.root.write("sys/leases/revoke", &lease).expect(502);
-    let kept = world.root.write("sys/leases/lookup", &lease).expect(200);
-    assert_eq!(kept.body["data"]["irrevocable"], false, "the lease waits for the plugin");
+    let lookup = world.root.write("sys/leases/lookup", &lease).expect(200);
+    assert_eq!(lookup.body["data"]["irrevocable"], false, "the lease waits for the plugin");
 
     assert!(upload().status < 300);
     world.revoke(&credential.lease);
@@ -239,8 +239,8 @@ fn killed_compiler_leaves_nothing_and_next_upload_succeeds() {
         assert!(killed.expect("kill is there").success());
         uploading.join().expect("an answer comes")
     });
-    let told = answer.expect(503).errors();
-    assert!(told.contains("SIGKILL") && told.contains("try again"), "{told}");
+    let errors = answer.expect(503).errors();
+    assert!(errors.contains("SIGKILL") && errors.contains("try again"), "{errors}");
     assert_eq!(compiler_of(server), None, "no request waited for the compilation");
     world.root.read(PROBE).expect(404);
     world.root.upload(PROBE, &guest("probe")).expect(204);

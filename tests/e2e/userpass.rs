@@ -125,12 +125,15 @@ fn unknown_user_takes_time_of_wrong_password() {
             times.push(began.elapsed());
         }
     }
-    let [known, unknown] = times.map(|mut times| {
+    let [known_time, unknown_time] = times.map(|mut times| {
         times.sort_unstable();
         times[times.len() / 2]
     });
-    println!("median of a known name {known:?}, of an unknown name {unknown:?}");
-    assert!(unknown * 2 > known && known * 2 > unknown, "{known:?} {unknown:?}");
+    println!("median of a known name {known_time:?}, of an unknown name {unknown_time:?}");
+    assert!(
+        unknown_time * 2 > known_time && known_time * 2 > unknown_time,
+        "{known_time:?} {unknown_time:?}"
+    );
 }
 
 pub(super) fn bad_user_settings_are_refused_and_not_stored() {

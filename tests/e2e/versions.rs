@@ -298,8 +298,8 @@ fn concurrent_swaps_are_sequential_or_refused() {
             assert_eq!(refused.status, 503, "{refused:?}");
             assert!(refused.errors().contains("try again"), "{refused:?}");
         }
-        let (asked, running) = versions(root);
-        assert_eq!(asked, running, "the version that was stored last serves");
+        let (configured, running) = versions(root);
+        assert_eq!(configured, running, "the version that was stored last serves");
         swap(root, "1.0.0").expect(204);
     }
     assert!(overlaps > 0, "no two swaps were under way at the same time");
@@ -416,7 +416,7 @@ fn a_pin_reaches_mounts_with_own_versions() {
     let world = two_probes();
     let root = &world.root;
     let reload = || root.write("sys/plugins/reload/secret/probe", &json!({})).expect(200);
-    let pair = |asked: &str, running: &str| (asked.to_owned(), running.to_owned());
+    let pair = |configured: &str, running: &str| (configured.to_owned(), running.to_owned());
     root.write(PIN, &json!({ "version": "2.0.0" })).expect(204);
     let repeated = swap(root, "1.0.0").expect(200);
     let warned = "the next reload, which chooses version 2.0.0";
@@ -456,8 +456,11 @@ fn an_empty_version_clears_a_mounts_choice() {
     let tuned = root.read("sys/mounts/third/tune").expect(200);
     assert_eq!(tuned.body["data"]["override_pinned_version"], json!(false));
     root.delete("sys/plugins/pins/secret/probe").expect(204);
-    let told = swap(root, "").expect(200);
-    assert!(told.warnings().contains("the next reload, which chooses version 2.0.0"), "{told:?}");
+    let answer = swap(root, "").expect(200);
+    assert!(
+        answer.warnings().contains("the next reload, which chooses version 2.0.0"),
+        "{answer:?}"
+    );
     assert_eq!(versions(root), cleared("1.0.0"), "an empty choice that stays empty moves nothing");
 }
 

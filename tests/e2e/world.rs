@@ -99,8 +99,8 @@ impl World {
         self.root
             .write(&format!("sys/policies/acl/{policy}"), &json!({ "policy": rules }))
             .expect(204);
-        let asked = json!({ "policies": [policy], "no_default_policy": true, "ttl": "1h" });
-        let answer = self.root.write("auth/token/create", &asked).expect(200);
+        let body = json!({ "policies": [policy], "no_default_policy": true, "ttl": "1h" });
+        let answer = self.root.write("auth/token/create", &body).expect(200);
         self.bulkhead.client(answer.body["auth"]["client_token"].as_str())
     }
 

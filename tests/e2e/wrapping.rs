@@ -89,13 +89,14 @@ fn one_of_a_hundred_concurrent_readers_unwraps() {
 fn killed_server_neither_loses_nor_repeats_wrapped_answer() {
     let mut server = Bulkhead::start();
     let fields = json!({ "password": "p" });
-    let (kept, opened) = (wrapped(&server.root(), &fields), wrapped(&server.root(), &fields));
+    let (unopened_token, opened) =
+        (wrapped(&server.root(), &fields), wrapped(&server.root(), &fields));
     unwrap(&server.root(), &opened).expect(200);
     server.kill();
     server.start_again();
     assert_refused(unwrap(&server.root(), &opened));
-    assert_eq!(unwrap(&server.root(), &kept).expect(200).body["data"], fields);
-    server.assert_silent(&kept);
+    assert_eq!(unwrap(&server.root(), &unopened_token).expect(200).body["data"], fields);
+    server.assert_silent(&unopened_token);
 }
 
 #[test]
@@ -123,8 +124,8 @@ fn the_command_line_wraps_and_unwraps() {
 #[test]
 fn a_cubbyhole_belongs_to_its_token() {
     let server = Bulkhead::start();
-    let made = server.root().write("auth/token/create", &json!({})).expect(200);
-    let child = server.client(made.body["auth"]["client_token"].as_str());
+    let answer = server.root().write("auth/token/create", &json!({})).expect(200);
+    let child = server.client(answer.body["auth"]["client_token"].as_str());
     let fields = json!({ "k": "v", "list": [1, null] });
     child.write("cubbyhole/team/a", &fields).expect(204);
     assert_eq!(child.read("cubbyhole/team/a").expect(200).body["data"], fields);

@@ -26,7 +26,7 @@ impl Authority {
     pub fn client(&self, subject: &str) -> (String, String) {
         let folder = Folder::new("certificate");
         let [certificate, key] = ["client.pem", "client.key"].map(|name| folder.path().join(name));
-        let made = Command::new("openssl")
+        let output = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
             .args(["-nodes", "-days", "2", "-addext", "extendedKeyUsage=clientAuth"])
             .args(["-subj", subject])
@@ -40,7 +40,7 @@ impl Authority {
             .arg(&certificate)
             .output()
             .expect("openssl can be started");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let read = |path| fs::read_to_string(path).expect("openssl wrote it");
         (read(certificate), read(key))
     }

@@ -53,9 +53,9 @@ impl Bulkhead {
     }
 
     fn on(data: Folder) -> Self {
-        let mut made = Self::prepared(binary(), data);
-        made.start_again();
-        made
+        let mut server = Self::prepared(binary(), data);
+        server.start_again();
+        server
     }
 
     /// Prepares a server for another binary or other data, and does not start it.

@@ -286,67 +286,68 @@ fn is_published(path: &str) -> bool {
 
 /// Returns the answer if the answer obeys the general rules.
 #[track_caller]
-fn checked(asked: String, status: u16, headers: &HeaderMap, text: &str) -> Answer {
-    let path = asked.split_once(' ').map_or("", |(_, path)| path);
+fn checked(request: String, status: u16, headers: &HeaderMap, text: &str) -> Answer {
+    let path = request.split_once(' ').map_or("", |(_, path)| path);
     let possible = status == 500 || STATUSES.contains(&status) || is_about_health(path);
-    assert!(possible, "{asked}: status {status}: {text}");
+    assert!(possible, "{request}: status {status}: {text}");
     let header =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kept = if status == 200 && is_published(path) { "max-age=3600" } else { "no-store" };
-    assert_eq!(header("cache-control"), kept, "{asked}: how long an answer may be kept");
+    let cache_control =
+        if status == 200 && is_published(path) { "max-age=3600" } else { "no-store" };
+    assert_eq!(header("cache-control"), cache_control, "{request}: how long an answer may be kept");
     let retry_after = header("retry-after").parse().ok();
-    if status == 204 || asked.starts_with("HEAD ") {
-        assert_eq!(text, "", "{asked}: an answer that has no body");
-        return Answer { asked, status, body: Value::Null, retry_after };
+    if status == 204 || request.starts_with("HEAD ") {
+        assert_eq!(text, "", "{request}: an answer that has no body");
+        return Answer { asked: request, status, body: Value::Null, retry_after };
     }
     assert_eq!(
         header("content-type"),
         "application/json",
-        "{asked}: clients compare the content type for equality"
+        "{request}: clients compare the content type for equality"
     );
     let body: Value = serde_json::from_str(text)
-        .unwrap_or_else(|error| panic!("{asked}: not JSON ({error}): {text}"));
-    let object = body.as_object().unwrap_or_else(|| panic!("{asked}: not an object: {text}"));
+        .unwrap_or_else(|error| panic!("{request}: not JSON ({error}): {text}"));
+    let object = body.as_object().unwrap_or_else(|| panic!("{request}: not an object: {text}"));
     match status {
         _ if is_about_health(path) && object.contains_key("sealed") => {}
         // A secret whose current version is deleted or destroyed may have metadata.
         404 if path.starts_with("secret/") && object.contains_key("data") => {
-            check_envelope(&asked, path, object);
+            check_envelope(&request, path, object);
         }
         // The path of another version of the API has a hint, for clients that show warnings alone
         // (decision K7).
         404 if object.contains_key("warnings") => {
-            assert_eq!(object["warnings"], object["errors"], "{asked}: the hint, twice");
+            assert_eq!(object["warnings"], object["errors"], "{request}: the hint, twice");
         }
-        400.. => check_errors(&asked, object),
+        400.. => check_errors(&request, object),
         // Help is a document.
         _ if BARE.contains(&path)
             || is_published(path)
             || path.starts_with("sys/internal/help/") =>
         {
-            assert!(!object.contains_key("errors"), "{asked}: {text}")
+            assert!(!object.contains_key("errors"), "{request}: {text}")
         }
-        _ => check_envelope(&asked, path, object),
+        _ => check_envelope(&request, path, object),
     }
-    Answer { asked, status, body, retry_after }
+    Answer { asked: request, status, body, retry_after }
 }
 
 #[track_caller]
-fn check_errors(asked: &str, object: &Map<String, Value>) {
-    assert_eq!(object.keys().collect::<Vec<_>>(), ["errors"], "{asked}: keys of a refusal");
-    assert!(object["errors"].is_array(), "{asked}: errors is a list");
+fn check_errors(request: &str, object: &Map<String, Value>) {
+    assert_eq!(object.keys().collect::<Vec<_>>(), ["errors"], "{request}: keys of a refusal");
+    assert!(object["errors"].is_array(), "{request}: errors is a list");
 }
 
 #[track_caller]
-fn check_envelope(asked: &str, path: &str, object: &Map<String, Value>) {
+fn check_envelope(request: &str, path: &str, object: &Map<String, Value>) {
     for key in ENVELOPE {
-        assert!(object.contains_key(key), "{asked}: the envelope lacks {key}: {object:?}");
+        assert!(object.contains_key(key), "{request}: the envelope lacks {key}: {object:?}");
     }
     for (key, value) in object.iter().filter(|(key, _)| !ENVELOPE.contains(&key.as_str())) {
         let copied =
-            COPIED.iter().any(|known| path.starts_with(known)) && object["data"][key] == *value;
-        assert!(copied, "{asked}: the envelope has a key that nobody agreed on: {key}");
+            COPIED.iter().any(|prefix| path.starts_with(prefix)) && object["data"][key] == *value;
+        assert!(copied, "{request}: the envelope has a key that nobody agreed on: {key}");
     }
     let no_warnings = object["warnings"] == json!([]);
-    assert!(!no_warnings, "{asked}: no warnings are written as null");
+    assert!(!no_warnings, "{request}: no warnings are written as null");
 }

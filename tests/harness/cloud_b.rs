@@ -169,7 +169,7 @@ impl CloudB {
 
     /// Creates a key that works at once, and returns the key's JSON.
     pub fn credentials(&self, email: &str) -> String {
-        self.new_key(email, Duration::ZERO).map(|made| made.to_string()).unwrap_or_default()
+        self.new_key(email, Duration::ZERO).map(|key| key.to_string()).unwrap_or_default()
     }
 
     /// Sets the delay before the token endpoint knows keys that IAM creates from now on.
@@ -249,8 +249,8 @@ impl CloudB {
         let mut state = held(&self.state);
         let account = state.accounts.get_mut(email)?;
         let usable = Instant::now() + propagation;
-        let made = OffsetDateTime::now_utc().format(&Rfc3339).expect("a time of this age");
-        account.keys.push(AccountKey { signer: signer.clone(), usable, made });
+        let creation_time = OffsetDateTime::now_utc().format(&Rfc3339).expect("a time of this age");
+        account.keys.push(AccountKey { signer: signer.clone(), usable, made: creation_time });
         Some(json!({
             "type": "service_account", "project_id": account.project,
             "private_key_id": signer.kid, "private_key": signer.private_pem(),

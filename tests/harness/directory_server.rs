@@ -186,10 +186,10 @@ impl DirectoryServer {
     /// Counts the logins of this name that OpenLDAP refused because of the password.
     pub fn refused_logins(&self, name: &str) -> usize {
         let log = self.log();
-        let asked = format!("BIND dn=\"{name}\"").to_lowercase();
+        let bind = format!("BIND dn=\"{name}\"").to_lowercase();
         let connections: BTreeSet<&str> = log
             .lines()
-            .filter(|line| line.to_lowercase().contains(&asked))
+            .filter(|line| line.to_lowercase().contains(&bind))
             .filter_map(operation_of)
             .collect();
         let refused = log.lines().filter(|line| line.contains("RESULT tag=97 err=49"));

@@ -296,8 +296,8 @@ mod tests {
         assert!(images.iter().all(|image| image[&File::Log][..2 * SECTOR] == [1; 2 * SECTOR]));
         let tails: Vec<&[u8]> =
             images.iter().map(|image| &image[&File::Log][2 * SECTOR..]).collect();
-        let whole = [2; 2 * SECTOR];
-        assert!(tails.iter().any(|tail| tail.is_empty()) && tails.contains(&&whole[..]));
+        let full_write = [2; 2 * SECTOR];
+        assert!(tails.iter().any(|tail| tail.is_empty()) && tails.contains(&&full_write[..]));
         assert!(
             tails.iter().any(|tail| tail.len() == SECTOR || tail.starts_with(&[0; SECTOR])),
             "none is torn"

@@ -74,26 +74,26 @@ impl Kubernetes {
 
     /// Reads the cluster and the user of the current context, like `kubectl`.
     fn of_kubeconfig(file: &Path) -> Self {
-        let asked =
+        let arguments =
             ["config", "view", "--raw", "--minify", "--flatten", "-o", "json", "--kubeconfig"];
-        let shown = Command::new("kubectl").args(asked).arg(file).output();
+        let shown = Command::new("kubectl").args(arguments).arg(file).output();
         let shown = shown.expect("kubectl reads KUBECONFIG").stdout;
         let config: Value =
             serde_json::from_slice(&shown).expect("kubectl shows the configuration");
         let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
         let files = Folder::new("kubernetes");
-        let kept = |name: &str, base64: &Value| {
+        let write_file = |name: &str, base64: &Value| {
             let path = files.path().join(name);
             let decoded = decoded(base64.as_str().expect("kubectl flattened it"));
             std::fs::write(&path, decoded).expect("a file of ours");
             path
         };
-        let authority_file = kept("ca.crt", &cluster["certificate-authority-data"]);
+        let authority_file = write_file("ca.crt", &cluster["certificate-authority-data"]);
         let proof = match user["token"].as_str() {
             Some(token) => AdminProof::Token(token.to_owned()),
             None => AdminProof::Certificate(
-                kept("tls.crt", &user["client-certificate-data"]),
-                kept("tls.key", &user["client-key-data"]),
+                write_file("tls.crt", &user["client-certificate-data"]),
+                write_file("tls.key", &user["client-key-data"]),
             ),
         };
         Self {
@@ -268,18 +268,18 @@ impl Namespace {
     #[track_caller]
     pub fn token(&self, account: &str) -> String {
         let path = format!("{}/{account}/token", self.place("serviceaccounts"));
-        let asked = json!({"spec": {"expirationSeconds": 86_000}});
-        let made = self.kubernetes.must("POST", &path, &asked);
-        made["status"]["token"].as_str().expect("a token").to_owned()
+        let request = json!({"spec": {"expirationSeconds": 86_000}});
+        let answer = self.kubernetes.must("POST", &path, &request);
+        answer["status"]["token"].as_str().expect("a token").to_owned()
     }
 
     /// Returns a token of a service account for other audiences than the API server's.
     #[track_caller]
     pub fn token_for(&self, account: &str, audiences: &[&str]) -> String {
         let path = format!("{}/{account}/token", self.place("serviceaccounts"));
-        let asked = json!({"spec": {"audiences": audiences, "expirationSeconds": 3_600}});
-        let made = self.kubernetes.must("POST", &path, &asked);
-        made["status"]["token"].as_str().expect("a token").to_owned()
+        let request = json!({"spec": {"audiences": audiences, "expirationSeconds": 3_600}});
+        let answer = self.kubernetes.must("POST", &path, &request);
+        answer["status"]["token"].as_str().expect("a token").to_owned()
     }
 
     /// Creates the account `reviewer`, which may review tokens, and returns a token of the account.

@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn coincidences_and_short_secret_parts_are_not_leaks() {
-        let made = "?@09AZx4TNingQ7rb2LkVw8";
-        assert_silent("a log line", "listening on http://127.0.0.1:42567", made);
-        assert!(!runs_shown("password: NINGQ7RB2LKV...", made).is_empty());
+        let secret = "?@09AZx4TNingQ7rb2LkVw8";
+        assert_silent("a log line", "listening on http://127.0.0.1:42567", secret);
+        assert!(!runs_shown("password: NINGQ7RB2LKV...", secret).is_empty());
         assert!(runs_shown("hunter", "hunter2").is_empty());
         assert!(!runs_shown("Hunter2", "hunter2").is_empty());
     }

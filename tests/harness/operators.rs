@@ -74,8 +74,8 @@ impl Operators {
     /// Initialises `server`, which stays sealed.
     #[track_caller]
     pub fn initialise(server: &Bulkhead, shares: usize, threshold: usize) -> Self {
-        let asked = json!({ "secret_shares": shares, "secret_threshold": threshold });
-        Self::of(&server.client(None).write("sys/init", &asked).expect(200).body, threshold)
+        let body = json!({ "secret_shares": shares, "secret_threshold": threshold });
+        Self::of(&server.client(None).write("sys/init", &body).expect(200).body, threshold)
     }
 
     /// Reads keys and root token from the answer of an initialisation.

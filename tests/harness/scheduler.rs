@@ -199,7 +199,7 @@ impl PlainAnswer {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
         let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
-            if let Some(answer) = Self::whole(&bytes) {
+            if let Some(answer) = Self::parse_complete(&bytes) {
                 return Some(answer);
             }
             match stream.read(&mut buffer).ok()? {
@@ -211,7 +211,7 @@ impl PlainAnswer {
     }
 
     /// Parses an answer if all of its bytes have arrived.
-    fn whole(bytes: &[u8]) -> Option<Self> {
+    fn parse_complete(bytes: &[u8]) -> Option<Self> {
         let answer = Self::parse(bytes)?;
         let length: usize = answer.header("content-length")?.parse().ok()?;
         (answer.body.len() >= length).then_some(answer)
@@ -231,7 +231,7 @@ impl PlainAnswer {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         let name = name.to_ascii_lowercase();
-        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
     }
 
     pub fn text(&self) -> String {
@@ -246,7 +246,7 @@ impl PlainAnswer {
 
     #[track_caller]
     pub fn index(&self) -> u64 {
-        let told = self.header("x-nomad-index").and_then(|index| index.parse().ok());
-        told.unwrap_or_else(|| panic!("no index: {} {}", self.status, self.text()))
+        let index = self.header("x-nomad-index").and_then(|index| index.parse().ok());
+        index.unwrap_or_else(|| panic!("no index: {} {}", self.status, self.text()))
     }
 }

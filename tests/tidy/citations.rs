@@ -24,14 +24,14 @@ struct Passage {
 }
 
 /// Everything in the repository that a citation can name.
-struct Known {
+struct CitationTargets {
     paths: BTreeSet<String>,
     decisions: BTreeSet<String>,
     /// `docs/architecture.md §4`, for every numbered heading of a document.
     sections: BTreeSet<String>,
 }
 
-impl Known {
+impl CitationTargets {
     fn of(files: &[Source]) -> Self {
         let page = files.iter().find(|file| file.path == decisions::PAGE);
         let decisions = page.map(|file| decisions::numbers(&file.text)).unwrap_or_default();
@@ -51,15 +51,15 @@ impl Known {
     fn has_file_or_folder(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let below = format!("{path}/");
-        self.paths.iter().any(|known| known == path || known.starts_with(&below))
+        self.paths.iter().any(|file| file == path || file.starts_with(&below))
     }
 
     /// Returns `true` if `path` is the end of a path in the repository, or a folder inside such a
     /// path.
     fn has_end_or_middle(&self, path: &str) -> bool {
         let (end, middle) = (format!("/{path}"), format!("/{}/", path.trim_end_matches('/')));
-        self.paths.iter().any(|known| known == path || known.ends_with(&end))
-            || self.paths.iter().any(|known| known.contains(&middle))
+        self.paths.iter().any(|file| file == path || file.ends_with(&end))
+            || self.paths.iter().any(|file| file.contains(&middle))
     }
 }
 
@@ -114,20 +114,20 @@ fn behind_a_hash(line: &str) -> String {
 }
 
 /// Returns back-quoted paths and links that do not exist.
-fn lost_paths(file: &Source, known: &Known) -> Vec<String> {
+fn lost_paths(file: &Source, targets: &CitationTargets) -> Vec<String> {
     let mut found = Vec::new();
     for passage in passages(file) {
-        let lost = quoted(&passage.text).into_iter().filter(|path| !leads_somewhere(path, known));
+        let lost = quoted(&passage.text).into_iter().filter(|path| !leads_somewhere(path, targets));
         found.extend(lost.map(|path| format!("{}: `{path}`", passage.place)));
         if is_document(file) {
-            let lost = links(&passage.text).filter(|link| !is_linked(link, &file.path, known));
+            let lost = links(&passage.text).filter(|link| !is_linked(link, &file.path, targets));
             found.extend(lost.map(|link| format!("{}: ({link})", passage.place)));
         }
     }
     found
 }
 
-fn leads_somewhere(quoted: &str, known: &Known) -> bool {
+fn leads_somewhere(quoted: &str, targets: &CitationTargets) -> bool {
     // The compiler checks the items of a file.
     let path = quoted.split("::").next().unwrap_or_default();
     let is_from_the_root =
@@ -145,8 +145,8 @@ fn leads_somewhere(quoted: &str, known: &Known) -> bool {
     fixed.is_empty()
         || built
         || OF_OTHERS.contains(&fixed)
-        || known.has_file_or_folder(fixed)
-        || known.has_end_or_middle(fixed)
+        || targets.has_file_or_folder(fixed)
+        || targets.has_end_or_middle(fixed)
 }
 
 /// Returns the targets of a document's links to other files of the repository.
@@ -155,7 +155,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     targets.filter(|link| !link.contains("://") && !link.starts_with('#'))
 }
 
-fn is_linked(link: &str, document: &str, known: &Known) -> bool {
+fn is_linked(link: &str, document: &str, targets: &CitationTargets) -> bool {
     let mut at: Vec<&str> = document.split('/').collect();
     at.pop();
     for part in link.split('#').next().unwrap_or_default().split('/') {
@@ -165,15 +165,15 @@ fn is_linked(link: &str, document: &str, known: &Known) -> bool {
             part => at.push(part),
         }
     }
-    known.has_file_or_folder(&at.join("/"))
+    targets.has_file_or_folder(&at.join("/"))
 }
 
 /// Returns the cited decisions that do not exist.
-fn lost_decisions(file: &Source, known: &Known) -> Vec<String> {
+fn lost_decisions(file: &Source, targets: &CitationTargets) -> Vec<String> {
     let mut found = Vec::new();
     for passage in passages(file) {
         let cited = cited_decisions(&passage.text);
-        let lost = cited.into_iter().filter(|number| !known.decisions.contains(*number));
+        let lost = cited.into_iter().filter(|number| !targets.decisions.contains(*number));
         found.extend(lost.map(|number| format!("{}: decision {number}", passage.place)));
     }
     found
@@ -196,7 +196,7 @@ fn cited_decisions(text: &str) -> Vec<&str> {
 }
 
 /// Returns the cited documents and sections that are not in `docs/` or do not exist.
-fn foreign_documents(file: &Source, known: &Known) -> Vec<String> {
+fn foreign_documents(file: &Source, targets: &CitationTargets) -> Vec<String> {
     let mut found = Vec::new();
     for passage in passages(file) {
         let words: Vec<&str> = passage.text.split_whitespace().map(trimmed).collect();
@@ -208,7 +208,7 @@ fn foreign_documents(file: &Source, known: &Known) -> Vec<String> {
                 && !(word.starts_with("docs/") || is_readme);
             let section = format!("{before} {word}");
             let is_rfc = at >= 2 && words[at - 2] == "RFC";
-            let lost = word.starts_with('§') && !is_rfc && !known.sections.contains(&section);
+            let lost = word.starts_with('§') && !is_rfc && !targets.sections.contains(&section);
             if foreign || lost {
                 found.push(format!("{}: {}", passage.place, if lost { &section } else { *word }));
             }
@@ -226,26 +226,26 @@ fn trimmed(word: &str) -> &str {
 #[test]
 fn every_path_in_back_quotes_exists() {
     let files = all();
-    let known = Known::of(&files);
-    let found = files.iter().flat_map(|file| lost_paths(file, &known)).collect();
+    let targets = CitationTargets::of(&files);
+    let found = files.iter().flat_map(|file| lost_paths(file, &targets)).collect();
     assert_none(found, "write the file's new path, or remove the sentence");
 }
 
 #[test]
 fn every_cited_decision_exists() {
     let files = all();
-    let known = Known::of(&files);
-    assert!(known.decisions.len() > 200, "{} was not understood", decisions::PAGE);
-    let found = files.iter().flat_map(|file| lost_decisions(file, &known)).collect();
+    let targets = CitationTargets::of(&files);
+    assert!(targets.decisions.len() > 200, "{} was not understood", decisions::PAGE);
+    let found = files.iter().flat_map(|file| lost_decisions(file, &targets)).collect();
     assert_none(found, "add the decision with its reason to docs/decisions.md");
 }
 
 #[test]
 fn comments_cite_only_docs() {
     let files = all();
-    let known = Known::of(&files);
+    let targets = CitationTargets::of(&files);
     let sources = files.iter().filter(|file| !is_document(file));
-    let found = sources.flat_map(|file| foreign_documents(file, &known)).collect();
+    let found = sources.flat_map(|file| foreign_documents(file, &targets)).collect();
     assert_none(
         found,
         "cite a decision of docs/decisions.md or a numbered section of a page of docs/, and add \
@@ -271,12 +271,16 @@ mod of_the_rules_themselves {
         ]
     }
 
-    fn last(text: &str, path: &str, rule: impl Fn(&Source, &Known) -> Vec<String>) -> Vec<String> {
+    fn last(
+        text: &str,
+        path: &str,
+        rule: impl Fn(&Source, &CitationTargets) -> Vec<String>,
+    ) -> Vec<String> {
         let mut files = files(text);
-        let known = Known::of(&files);
+        let targets = CitationTargets::of(&files);
         let mut file = files.pop().expect("the file in question is the last");
         file.path = path.to_owned();
-        rule(&file, &known)
+        rule(&file, &targets)
     }
 
     #[test]

@@ -181,8 +181,9 @@ fn structure_check_has_contract_lists() {
          worlds of wit/world.wit import, with the interfaces whose types they use"
     );
     for (world, export) in exports {
-        let known = worlds.get(&world).is_some_and(|known| export.is_subset(&known.exports));
-        assert!(known, "structure.rs knows {world} by {export:?}, which it does not export");
+        let is_exported =
+            worlds.get(&world).is_some_and(|declared| export.is_subset(&declared.exports));
+        assert!(is_exported, "structure.rs knows {world} by {export:?}, which it does not export");
     }
 }
 

@@ -104,8 +104,8 @@ fn manifests() -> Vec<(String, String)> {
 fn a_crate_imports_only_crates_on_its_right() {
     let mut found = Vec::new();
     for (folder, manifest) in manifests() {
-        let known = MAY_IMPORT.iter().find(|(known, _)| *known == folder);
-        let allowed = match known {
+        let row = MAY_IMPORT.iter().find(|(importer, _)| *importer == folder);
+        let allowed = match row {
             Some((_, allowed)) => *allowed,
             None if official().contains(&folder) => &["sdk"],
             None => {

@@ -137,7 +137,7 @@ fn names_library(file: &Source, name: &str) -> bool {
 }
 
 fn library_name(package: &str) -> String {
-    let other = LIBRARY_NAMES.iter().find(|(known, _)| *known == package);
+    let other = LIBRARY_NAMES.iter().find(|(name, _)| *name == package);
     other.map_or(package, |(_, library)| library).replace('-', "_")
 }
 

@@ -39,17 +39,17 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the differences between the row and its constants.
-    fn problems(&self, known: &[Constant]) -> Vec<String> {
+    fn problems(&self, constants: &[Constant]) -> Vec<String> {
         let Some(shown) = Quantity::of_cell(self.value) else {
             return vec![format!("{:?} is not a number with a unit", self.value)];
         };
-        let check = |(path, name): &(&str, &str)| problem(path, name, shown, known);
+        let check = |(path, name): &(&str, &str)| problem(path, name, shown, constants);
         self.sources.iter().filter_map(check).collect()
     }
 }
 
-fn problem(path: &str, name: &str, shown: Quantity, known: &[Constant]) -> Option<String> {
-    let of_name = || known.iter().filter(|constant| constant.name == name);
+fn problem(path: &str, name: &str, shown: Quantity, constants: &[Constant]) -> Option<String> {
+    let of_name = || constants.iter().filter(|constant| constant.name == name);
     let Some(constant) = of_name().find(|constant| constant.path == path) else {
         let elsewhere: Vec<&str> = of_name().map(|constant| constant.path.as_str()).collect();
         return Some(format!("{path} has no constant {name}; files with one: {elsewhere:?}"));
@@ -77,11 +77,11 @@ fn page_and_constants() -> (String, Vec<Constant>) {
 
 #[test]
 fn every_row_has_the_value_of_its_constant() {
-    let (page, known) = page_and_constants();
+    let (page, constants) = page_and_constants();
     let rows = rows(&page);
     assert!(rows.len() > 100, "the page has only {} rows", rows.len());
     let problems = rows.into_iter().flat_map(|row| match row {
-        Ok(row) => row.problems(&known),
+        Ok(row) => row.problems(&constants),
         Err(problem) => vec![problem],
     });
     assert_none(problems.collect(), "agree docs/limits.md with the constant");
@@ -89,12 +89,12 @@ fn every_row_has_the_value_of_its_constant() {
 
 #[test]
 fn every_server_limit_has_row_or_reason() {
-    let (page, known) = page_and_constants();
+    let (page, constants) = page_and_constants();
     let rows = rows(&page).into_iter().flatten();
     let cited: Vec<(&str, &str)> = rows.flat_map(|row| row.sources).collect();
     let has_row =
         |constant: &&Constant| cited.contains(&(constant.path.as_str(), constant.name.as_str()));
-    let missing = known
+    let missing = constants
         .iter()
         .filter(|constant| constant.is_limit() && !has_row(constant) && !constant.is_internal())
         .map(|constant| format!("{}: {} = {}", constant.path, constant.name, constant.text));
@@ -106,10 +106,11 @@ fn every_server_limit_has_row_or_reason() {
 
 #[test]
 fn every_reason_belongs_to_limit_without_row() {
-    let (page, known) = page_and_constants();
+    let (page, constants) = page_and_constants();
     let listed = INTERNAL.iter().flat_map(|(_, names)| names.iter());
     let is_stale = |name: &&&str| {
-        let found = known.iter().find(|constant| constant.is_limit() && constant.is_called(name));
+        let found =
+            constants.iter().find(|constant| constant.is_limit() && constant.is_called(name));
         found.is_none_or(|one| page.contains(&format!("`{}: {}`", one.path, one.name)))
     };
     let stale = listed.filter(is_stale).map(|name| (*name).to_owned());
@@ -126,10 +127,11 @@ mod of_the_rules_themselves {
 
     #[test]
     fn a_changed_or_moved_constant_is_found() {
-        let known = constants_of("pub(crate) const A: usize = 64 << 10;\nconst B_MS: u32 = 20;\n");
+        let constants =
+            constants_of("pub(crate) const A: usize = 64 << 10;\nconst B_MS: u32 = 20;\n");
         let problems = |value: &str, source: &str| {
             let line = format!("| a | {value} | 400 | no | `{source}` |");
-            Row::parse(&line).unwrap().problems(&known).len()
+            Row::parse(&line).unwrap().problems(&constants).len()
         };
         assert_eq!(problems("64 KiB", "host/a/src/limits.rs: A"), 0);
         assert_eq!(problems("65,536 bytes", "host/a/src/limits.rs: A"), 0);

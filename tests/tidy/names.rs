@@ -57,9 +57,9 @@ fn type_name_has_one_meaning_per_crate() {
         }
     }
     assert!(names.len() > 1_000, "only {} types were found", names.len());
-    let known: BTreeSet<(&str, &str)> =
+    let exceptions: BTreeSet<(&str, &str)> =
         TWICE.iter().map(|(folder, name, _)| (*folder, *name)).collect();
-    let twice = names.iter().filter(|(key, files)| files.len() > 1 && !known.contains(*key));
+    let twice = names.iter().filter(|(key, files)| files.len() > 1 && !exceptions.contains(*key));
     let found = twice.map(|((_, name), files)| format!("{name} in {}", files.join(", ")));
     assert_none(found.collect(), "give each type a name that says which one it is");
     let short = names.keys().filter(|(_, name)| is_one_word(name)).count();
@@ -122,6 +122,46 @@ fn test_names_have_at_most_eight_words() {
     let names = sources.iter().flat_map(|file| tests_of(&file.text));
     let long = names.filter(|name| name.split('_').count() > MOST_WORDS).map(str::to_owned);
     assert_none(long.collect(), "name a test area_condition_result, in eight words or fewer");
+}
+
+/// Participles that do not say the value of a local name.
+const PARTICIPLES: [&str; 7] = ["asked", "known", "made", "kept", "held", "whole", "told"];
+
+/// Parts of function names for which the field has a verb: admit, abandon, report, log.
+const OBSCURE_VERBS: [&str; 4] = ["let_in", "give_up", "hasten", "tell"];
+
+/// Returns the name that a line binds with `let`, or that its function has, if the name is obscure.
+fn obscure_name(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    if let Some(bound) = line.strip_prefix("let ") {
+        let bound = bound.strip_prefix("mut ").unwrap_or(bound);
+        let name = bound.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()?;
+        return PARTICIPLES.contains(&name).then_some(name);
+    }
+    let (before, rest) = line.split_once("fn ")?;
+    let name = rest.split(['(', '<']).next()?;
+    let is_function = !before.contains(['"', '/']);
+    let is_obscure =
+        OBSCURE_VERBS.iter().any(|verb| format!("_{name}_").contains(&format!("_{verb}_")));
+    (is_function && is_obscure).then_some(name)
+}
+
+#[test]
+fn locals_and_functions_have_meaningful_names() {
+    let mut found = Vec::new();
+    for file in rust_below(&["host", "plugins", "tests"]) {
+        let names = file.code().filter_map(|(number, line)| Some((number, obscure_name(line)?)));
+        found.extend(names.map(|(number, name)| format!("{}:{number}: {name}", file.path)));
+    }
+    assert_none(found, "name a value by a noun, and a function by a verb of the field");
+}
+
+#[test]
+fn obscure_names_are_found() {
+    assert_eq!(obscure_name("    let mut kept = Vec::new();"), Some("kept"));
+    assert_eq!(obscure_name("pub(crate) async fn let_in_all<T>(x: T) {"), Some("let_in_all"));
+    assert_eq!(obscure_name("    let kept_keys = keys();"), None);
+    assert_eq!(obscure_name("fn retell() {"), None);
 }
 
 #[test]

@@ -31,7 +31,7 @@ const WAYS: [PipelinePair; 2] = [
         roots: &["admission", "core", "mount", "services", "trail", "AuditTrail"],
         absent: &[
             ("core.log.line", "logs a failure to undo a reservation; plain HTTP has no leases"),
-            ("core.quotas.let_in", NO_LEASE),
+            ("core.quotas.admit", NO_LEASE),
             ("core.rights_of", NO_TOKEN),
             ("core.tokens.authenticate", NO_TOKEN),
             ("core.tokens.finish_request", NO_TOKEN),

@@ -39,10 +39,10 @@ fn content(literal: &str) -> String {
     joined.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn keep(text: &str, kept: Part) -> String {
+fn keep(text: &str, visible: Part) -> String {
     let chars: Vec<char> = text.chars().collect();
     let parts = parts(&chars);
-    let shown = |(c, part): (&char, &Part)| if *c == '\n' || *part == kept { *c } else { ' ' };
+    let shown = |(c, part): (&char, &Part)| if *c == '\n' || *part == visible { *c } else { ' ' };
     chars.iter().zip(&parts).map(shown).collect()
 }
 

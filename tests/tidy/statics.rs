@@ -46,14 +46,14 @@ fn components_keep_nothing_between_calls() {
 fn statics_are_recognised() {
     let found =
         |text: &str| keeping(&Source { path: "x.rs".to_owned(), text: text.to_owned() }).len();
-    for kept in [
+    for declaration in [
         "static COUNT: AtomicU64 = AtomicU64::new(0);",
         "    pub(crate) static mut LAST: u8 = 0;",
         "pub static X: u8 = 1;",
         "thread_local! { }",
-        "let known = std::cell::OnceCell::new();",
+        "let cell = std::cell::OnceCell::new();",
     ] {
-        assert_eq!(found(kept), 1, "{kept}");
+        assert_eq!(found(declaration), 1, "{declaration}");
     }
     for free in [
         "const NAME: &'static str = \"a\";",

@@ -15,11 +15,11 @@ pub(crate) const FIELDS: &[Field] =
 /// Shows the keys of a version.
 pub(crate) fn read(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let path = SecretPath::of(call)?;
-    let asked = given::version(call)?;
+    let requested = given::version(call)?;
     let mut depth = 0_u32;
     call.merge("depth", &mut depth)?;
     let metadata = Metadata::read(host, &path)?.ok_or_else(Failure::absent)?;
-    let (number, version) = metadata.version(asked).ok_or_else(Failure::absent)?;
+    let (number, version) = metadata.version(requested).ok_or_else(Failure::absent)?;
     let facts = metadata.show_version(number, version);
     if !version.is_present(host.clock().now()) {
         return Answer::absent(&json!({"subkeys": null, "metadata": facts}));

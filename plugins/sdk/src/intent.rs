@@ -79,8 +79,8 @@
 //! }
 //!
 //! fn works(host: &dyn Host, password: &str) -> Result<bool, Failure> {
-//!     let held = Credential::Password(password.to_owned());
-//!     Ok(host.databases().check_credential(&orders(), "app", &held)?.unwrap_or(false))
+//!     let credential = Credential::Password(password.to_owned());
+//!     Ok(host.databases().check_credential(&orders(), "app", &credential)?.unwrap_or(false))
 //! }
 //! # fn orders() -> DatabaseConnection {
 //! #     DatabaseConnection {

@@ -15,12 +15,12 @@ pub(crate) const POLICIES: &[Field] = &[
 /// Creates or changes a user; absent fields keep their values.
 pub(crate) fn write(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = name_in_path(call)?;
-    let known = User::find(host, name)?;
+    let stored = User::find(host, name)?;
     let hash = password::hash_given(host, call)?;
-    if known.is_none() && hash.is_none() {
+    if stored.is_none() && hash.is_none() {
         return Err(without_password());
     }
-    let mut user = known.unwrap_or_else(|| User::new(host));
+    let mut user = stored.unwrap_or_else(|| User::new(host));
     user.token.merge(call)?;
     user.password_hash = hash.unwrap_or(user.password_hash);
     user.put(host, name)?;

@@ -39,16 +39,16 @@ impl MetadataServices {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("a port of ours");
         let manner = Arc::new(Mutex::new(ServiceBehaviour::Well { seconds: 3_600 }));
-        let asked = Arc::default();
-        let served = (Arc::clone(&manner), Arc::clone(&asked));
+        let requests = Arc::default();
+        let served = (Arc::clone(&manner), Arc::clone(&requests));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (manner, asked) = (Arc::clone(&served.0), Arc::clone(&served.1));
+                let (manner, requests) = (Arc::clone(&served.0), Arc::clone(&served.1));
                 // A client may disconnect.
-                thread::spawn(move || serve(stream, &manner, &asked).ok());
+                thread::spawn(move || serve(stream, &manner, &requests).ok());
             }
         });
-        Self { address, manner, asked }
+        Self { address, manner, asked: requests }
     }
 
     pub fn answers(&self, manner: ServiceBehaviour) {
@@ -64,7 +64,7 @@ impl MetadataServices {
 fn serve(
     mut stream: TcpStream,
     manner: &Mutex<ServiceBehaviour>,
-    asked: &Mutex<Vec<String>>,
+    requests: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let target = lines.next().transpose()?.unwrap_or_default();
@@ -76,9 +76,9 @@ fn serve(
         }
     }
     let number = {
-        let mut asked = asked.lock().expect("no thread panicked");
-        asked.push(target.clone());
-        asked.len()
+        let mut requests = requests.lock().expect("no thread panicked");
+        requests.push(target.clone());
+        requests.len()
     };
     let manner = manner.lock().expect("no thread panicked").clone();
     match manner {
@@ -109,7 +109,7 @@ pub fn response(status: u16, headers: &str, body: &str) -> Vec<u8> {
 /// The answer of the requested service.
 fn answer(target: &str, headers: &[(String, String)], seconds: u64, number: usize) -> Vec<u8> {
     let header = |name: &str| {
-        let found = headers.iter().find(|(known, _)| known == name);
+        let found = headers.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     };
     let Some(target) = target.strip_prefix("GET ").and_then(|rest| rest.strip_suffix(" HTTP/1.1"))
@@ -119,7 +119,7 @@ fn answer(target: &str, headers: &[(String, String)], seconds: u64, number: usiz
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let given = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find_map(|(known, value)| (known == name && !value.is_empty()).then_some(value))
+        pairs.find_map(|(key, value)| (key == name && !value.is_empty()).then_some(value))
     };
     if header("x-forwarded-for").is_some() {
         return response(403, "", "forwarded");

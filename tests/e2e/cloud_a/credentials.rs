@@ -18,13 +18,13 @@ fn rotated_secret_replaces_and_removes_old_secret() {
     let secrets = |stage: &CloudStage| stage.azure.secrets(&stage.application.client_id);
     stage.online.root.write("auth/azure/rotate-root", &json!({})).expect(204);
     stage.online.root.write("auth/azure/rotate-root", &json!({})).expect(400);
-    let [(_, first), (made, second)] = secrets(&stage).try_into().expect("two secrets");
-    assert!(made.starts_with("bulkhead-") && first == stage.application.secret);
+    let [(_, first), (name, second)] = secrets(&stage).try_into().expect("two secrets");
+    assert!(name.starts_with("bulkhead-") && first == stage.application.secret);
     stage.login(&claims, &json!({})).expect(200);
     assert_eq!(secrets(&stage).len(), 2, "the new one is not tried for a minute");
     stage.online.restart_later(Duration::from_secs(300));
     until_true("the old secret is removed", SOON, || secrets(&stage).len() == 1);
-    assert_eq!(secrets(&stage), [(made, second.clone())]);
+    assert_eq!(secrets(&stage), [(name, second.clone())]);
     stage.login(&claims, &json!({})).expect(200);
     let config = stage.online.root.read("auth/azure/config").expect(200);
     assert!(config.body["data"]["root_password_expiration_date"].is_string(), "{config:?}");
@@ -79,7 +79,7 @@ fn a_token_revoked_by_azure_is_replaced() {
     stage.azure.revoke_access();
     stage.login(&claims, &json!({})).expect(200);
     let given = stage.internet.asked("login.microsoftonline.com");
-    assert_eq!(given.iter().filter(|asked| asked.method == "POST").count(), 2);
+    assert_eq!(given.iter().filter(|request| request.method == "POST").count(), 2);
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn mount_without_credentials_uses_server_machine_identity() {
     for _ in 0..2 {
         stage.login(&claims, &json!({})).expect(200);
     }
-    let asked = metadata.asked();
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    assert!(asked[0].contains("resource=https%3A%2F%2Fmanagement.azure.com%2F"), "{asked:?}");
+    let requests = metadata.asked();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert!(requests[0].contains("resource=https%3A%2F%2Fmanagement.azure.com%2F"), "{requests:?}");
     let given = stage.internet.asked("login.microsoftonline.com");
-    assert!(given.iter().all(|asked| asked.method == "GET"), "no secret was asked with");
+    assert!(given.iter().all(|request| request.method == "GET"), "no secret was asked with");
     stage.online.server.assert_silent(TOKEN);
 }

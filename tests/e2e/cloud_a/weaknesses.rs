@@ -157,12 +157,12 @@ fn original_azure_plugin_weaknesses_borrow_no_identity() {
         assert_eq!(answer.status, 400, "{weakness}: {answer:?}");
         assert!(answer.errors().contains(words), "{weakness}: {answer:?}");
         assert!(answer.body["auth"].is_null(), "{weakness}");
-        for asked in stage.internet.requests() {
-            let is_own = asked.host == ARM && asked.path.starts_with("/subscriptions/");
-            assert!(is_own && !asked.path.contains(".."), "{weakness}: {asked:?}");
+        for request in stage.internet.requests() {
+            let is_own = request.host == ARM && request.path.starts_with("/subscriptions/");
+            assert!(is_own && !request.path.contains(".."), "{weakness}: {request:?}");
             let is_signed = claims["xms_az_rid"] == json!(elsewhere().id);
-            let leads_there = asked.path.to_lowercase().contains("/evil/");
-            assert!(is_signed || !leads_there, "{weakness}: {asked:?}");
+            let leads_there = request.path.to_lowercase().contains("/evil/");
+            assert!(is_signed || !leads_there, "{weakness}: {request:?}");
         }
     }
 }
@@ -177,8 +177,8 @@ fn malformed_tokens_accepted_by_original_plugin_are_refused() {
     let folded =
         |name: &str, other: &str| text.replace(&format!("\"{name}\""), &format!("\"{other}\""));
     let good = signer.token(&claims);
-    let whole: Vec<&str> = good.split('.').collect();
-    let json_form = json!({ "protected": whole[0], "payload": whole[1], "signature": whole[2] });
+    let parts: Vec<&str> = good.split('.').collect();
+    let json_form = json!({ "protected": parts[0], "payload": parts[1], "signature": parts[2] });
     let twice = text.replacen('{', &format!("{{\"oid\":\"{OTHER}\","), 1);
     let of = |header: &str| signer.token_of(header, &text);
     let brought = json!({ "alg": "RS256", "kid": "mine", "jwk": signer.jwk() }).to_string();
@@ -221,7 +221,7 @@ fn malformed_tokens_accepted_by_original_plugin_are_refused() {
     }
     assert!(stage.internet.asked("evil.example").is_empty());
     let keys = stage.internet.asked("login.microsoftonline.com");
-    let keys = keys.iter().filter(|asked| asked.path.ends_with("/keys")).count();
+    let keys = keys.iter().filter(|request| request.path.ends_with("/keys")).count();
     assert!(keys <= 2, "unknown keys cost one request a minute, and not {keys}");
     let body = json!({ "role": "dev", "jwt": good });
     stage.online.server.client(None).write("auth/azure/login", &body).expect(200);

@@ -19,11 +19,11 @@ fn key_rotation_removes_old_key_one_minute_later() {
     let mut online = ready(&google);
     let before = google.cloud.keys(OWN);
     let rotated = online.root.write("auth/gcp/config/rotate-root", &json!({})).expect(200);
-    let made = rotated.body["data"]["private_key_id"].as_str().expect("a key").to_owned();
-    assert_eq!(google.cloud.keys(OWN), [before, vec![made.clone()]].concat());
+    let key_id = rotated.body["data"]["private_key_id"].as_str().expect("a key").to_owned();
+    assert_eq!(google.cloud.keys(OWN), [before, vec![key_id.clone()]].concat());
     online.restart_later(Duration::from_secs(300));
     until_true("the old key is removed", SOON, || google.cloud.keys(OWN).len() == 1);
-    assert_eq!(google.cloud.keys(OWN), [made]);
+    assert_eq!(google.cloud.keys(OWN), [key_id]);
     let jwt = google.of_account(&json!({ "exp": bulkhead_tests::cloud_b::now() + 900 }));
     login(&online, "dev", &jwt).expect(200);
 }
@@ -164,8 +164,8 @@ fn mount_without_credentials_uses_server_machine_identity() {
     for _ in 0..2 {
         login(&online, "dev", &google.of_account(&json!({}))).expect(200);
     }
-    let asked = metadata.asked();
-    assert_eq!(asked.len(), 1, "{asked:?}");
+    let requests = metadata.asked();
+    assert_eq!(requests.len(), 1, "{requests:?}");
     assert!(google.internet.asked("oauth2.googleapis.com").is_empty());
     online.server.assert_silent(TOKEN);
 }
@@ -175,12 +175,12 @@ fn errors_about_credentials_are_not_redacted() {
     let google = Google::start();
     let online = ready(&google);
     let written = google.cloud.credentials(OWN);
-    let whole: serde_json::Value = serde_json::from_str(&written).expect("a file of JSON");
+    let credentials: serde_json::Value = serde_json::from_str(&written).expect("a file of JSON");
     for (member, why) in [
         ("private_key", "credentials have no signing key"),
         ("client_email", "credentials belong to a user without a sound address"),
     ] {
-        let mut file = whole.clone();
+        let mut file = credentials.clone();
         // The marker of a key is not redacted: its letters may be part of any text.
         file["private_key"] = json!("-----BEGIN PRIVATE KEY-----");
         file[member] = json!("");

@@ -80,9 +80,9 @@ fn by_claims(google: &Google) -> Vec<Row> {
 fn by_instances(google: &Google) -> Vec<Row> {
     let other = google.cloud.account("other", "p1");
     let number = &other.unique_id;
-    let whole = google.identity(&json!({}))["google"]["compute_engine"].clone();
+    let instance = google.identity(&json!({}))["google"]["compute_engine"].clone();
     let compute = |name: &str, value: Value| {
-        let mut all = whole.clone();
+        let mut all = instance.clone();
         all[name] = value;
         json!({ "google": { "compute_engine": all } })
     };
@@ -120,12 +120,12 @@ fn tokens_wrongly_accepted_by_original_plugin_are_refused() {
         assert!(answer.errors().contains(words), "{weakness}: {answer:?}");
         assert!(answer.body["auth"].is_null(), "{weakness}");
     }
-    for asked in google.internet.requests() {
-        assert!(asked.host.ends_with(".googleapis.com"), "{asked:?}");
-        assert!(!asked.path.contains("..") && !asked.path.contains('?'), "{asked:?}");
+    for request in google.internet.requests() {
+        assert!(request.host.ends_with(".googleapis.com"), "{request:?}");
+        assert!(!request.path.contains("..") && !request.path.contains('?'), "{request:?}");
     }
     let certificates = google.internet.asked("www.googleapis.com");
-    let own = certificates.iter().filter(|asked| asked.path == "/oauth2/v1/certs").count();
+    let own = certificates.iter().filter(|request| request.path == "/oauth2/v1/certs").count();
     assert!(own <= 2, "unknown keys cost one request a minute, and not {own}");
     login(&online, "vm", &google.of_instance(&json!({}))).expect(200);
     login(&online, "dev", &google.of_account(&json!({}))).expect(200);

@@ -32,8 +32,8 @@ fn a_server_killed_between_objects_leaves_none_behind() {
         stage.bulkhead.start_again();
         let root = stage.bulkhead.root();
         // The answer is 503 while the API server may still create an object of a lease.
-        let asked = root.write("sys/leases/revoke-prefix/cluster", &json!({"sync": true}));
-        assert!(matches!(asked.status, 204 | 503), "{asked:?}");
+        let answer = root.write("sys/leases/revoke-prefix/cluster", &json!({"sync": true}));
+        assert!(matches!(answer.status, 204 | 503), "{answer:?}");
         until_true("nothing is left", Duration::from_secs(30), || {
             stage.namespace.made().is_empty()
         });

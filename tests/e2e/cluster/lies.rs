@@ -18,17 +18,17 @@ const HELD_UP: Duration = Duration::from_secs(10);
 
 /// Asserts that the fault at each step gives the status and leaves no object.
 #[track_caller]
-fn refused_at_each_step(liar: &LyingApiServer, told: &str, fault: &Fault, status: u16) {
+fn refused_at_each_step(liar: &LyingApiServer, case: &str, fault: &Fault, status: u16) {
     let root = &liar.online.root;
     for step in STEPS {
         liar.fail(step, fault.clone());
         let began = Instant::now();
         let refused = root.write("cluster/creds/two", &json!({}));
-        assert_eq!(refused.status, status, "{told} at {step}: {refused:?}");
-        assert!(began.elapsed() < HELD_UP, "{told} at {step}: {:?}", began.elapsed());
-        assert!(!refused.errors().is_empty(), "{told} at {step}");
+        assert_eq!(refused.status, status, "{case} at {step}: {refused:?}");
+        assert!(began.elapsed() < HELD_UP, "{case} at {step}: {:?}", began.elapsed());
+        assert!(!refused.errors().is_empty(), "{case} at {step}");
         liar.internet.heal();
-        until_true(&format!("{told} at {step}: nothing is left"), SOON, || {
+        until_true(&format!("{case} at {step}: nothing is left"), SOON, || {
             liar.objects().is_empty()
         });
     }
@@ -52,7 +52,7 @@ fn assert_silent(liar: &LyingApiServer) {
 fn api_server_failure_at_any_step_leaves_nothing() {
     let liar = LyingApiServer::start();
     let elsewhere = format!("https://{THIEF}/api/v1/namespaces/apps/serviceaccounts");
-    for (told, fault, status) in [
+    for (case, fault, status) in [
         ("a status without a word", Fault::Status(500), 502),
         ("not available", Fault::Status(503), 502),
         ("half an answer", Fault::Truncate, 502),
@@ -62,7 +62,7 @@ fn api_server_failure_at_any_step_leaves_nothing() {
         ("a page for people", Fault::Lie(Response::text(201, "<html>welcome</html>")), 502),
         ("a teapot", Fault::Status(418), 400),
     ] {
-        refused_at_each_step(&liar, told, &fault, status);
+        refused_at_each_step(&liar, case, &fault, status);
     }
     liar.online.root.write("cluster/creds/two", &json!({})).expect(200);
     assert_silent(&liar);
@@ -82,17 +82,17 @@ fn overloaded_api_server_is_429_with_retry_after() {
 fn answers_about_other_or_invalid_objects_are_refused() {
     let liar = LyingApiServer::start();
     let object = |metadata: Value| Fault::Lie(Response::json(201, &json!({"metadata": metadata})));
-    let (asked, other) = (json!("v-1"), json!("kube-root"));
-    for (told, fault) in [
-        ("no uid", object(json!({ "name": asked }))),
-        ("an empty uid", object(json!({ "name": asked, "uid": "" }))),
-        ("a uid of a megabyte", object(json!({ "name": asked, "uid": "u".repeat(1 << 20) }))),
-        ("a uid that is none", object(json!({ "name": asked, "uid": "a b\n" }))),
+    let (name, other) = (json!("v-1"), json!("kube-root"));
+    for (case, fault) in [
+        ("no uid", object(json!({ "name": name }))),
+        ("an empty uid", object(json!({ "name": name, "uid": "" }))),
+        ("a uid of a megabyte", object(json!({ "name": name, "uid": "u".repeat(1 << 20) }))),
+        ("a uid that is none", object(json!({ "name": name, "uid": "a b\n" }))),
         ("another name", object(json!({ "name": other, "uid": "u-1" }))),
         (
             "another namespace",
             object(json!({
-                "name": asked, "namespace": "kube-system", "uid": "u-1",
+                "name": name, "namespace": "kube-system", "uid": "u-1",
             })),
         ),
         ("a list", Fault::Lie(Response::json(201, &json!([])))),
@@ -100,7 +100,7 @@ fn answers_about_other_or_invalid_objects_are_refused() {
         for step in [BINDINGS, ACCOUNTS] {
             liar.fail(step, fault.clone());
             liar.online.root.write("cluster/creds/two", &json!({})).expect(502);
-            until_true(&format!("{told} at {step}: nothing is left"), SOON, || {
+            until_true(&format!("{case} at {step}: nothing is left"), SOON, || {
                 liar.objects().is_empty()
             });
         }
@@ -112,7 +112,7 @@ fn answers_about_other_or_invalid_objects_are_refused() {
 fn a_malformed_token_is_not_handed_out() {
     let liar = LyingApiServer::start();
     let status = |status: Value| Response::json(201, &json!({ "status": status }));
-    for (told, body) in [
+    for (case, body) in [
         ("nothing", Response::json(201, &json!({}))),
         ("an empty one", status(json!({ "token": "" }))),
         ("a number", status(json!({ "token": 7 }))),
@@ -127,8 +127,8 @@ fn a_malformed_token_is_not_handed_out() {
         for (role, account) in [("one", "app"), ("two", "v-1")] {
             liar.fail(&format!("{ACCOUNTS}/{account}/token"), Fault::Lie(body.clone()));
             let refused = liar.online.root.write(&format!("cluster/creds/{role}"), &json!({}));
-            assert_eq!(refused.status, 502, "{told} of {role}: {refused:?}");
-            until_true(&format!("{told}: nothing is left"), SOON, || liar.objects().is_empty());
+            assert_eq!(refused.status, 502, "{case} of {role}: {refused:?}");
+            until_true(&format!("{case}: nothing is left"), SOON, || liar.objects().is_empty());
         }
     }
     assert_silent(&liar);

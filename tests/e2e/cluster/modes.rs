@@ -28,12 +28,12 @@ fn mode_1_gives_existing_account_token_creating_nothing() {
 
 /// Asserts that a token has the granted rights, then no rights, and is then invalid.
 #[track_caller]
-fn lives_and_ends(stage: &ClusterStage, role: &str, asked: Value, objects: usize) {
-    let given = stage.give(role, asked);
+fn lives_and_ends(stage: &ClusterStage, role: &str, body: Value, objects: usize) {
+    let given = stage.give(role, body);
     assert_eq!(stage.tries(&given.token), [200, 403]);
-    let made = stage.namespace.made();
-    assert_eq!(made.len(), objects, "{made:?}");
-    assert!(made.iter().all(|object| object.ends_with(&format!("/{}", given.name))), "{made:?}");
+    let paths = stage.namespace.made();
+    assert_eq!(paths.len(), objects, "{paths:?}");
+    assert!(paths.iter().all(|object| object.ends_with(&format!("/{}", given.name))), "{paths:?}");
     stage.revoke(&given.lease);
     until_true("its rights are gone", AT_ONCE, || stage.tries(&given.token)[0] != 200);
     until_true("nothing is left", AT_ONCE, || stage.namespace.made().is_empty());
@@ -93,9 +93,9 @@ fn a_namespace_may_be_chosen_by_its_labels() {
     stage.role("red", selected("red"));
     let listed = stage.root.read("cluster/roles?list=true").expect(200);
     assert_eq!(listed.body["data"]["keys"], json!(["blue", "red"]));
-    let asked = json!({"kubernetes_namespace": stage.namespace.name});
-    stage.give("blue", asked.clone());
-    let refused = stage.root.write("cluster/creds/red", &asked).expect(400);
+    let body = json!({"kubernetes_namespace": stage.namespace.name});
+    stage.give("blue", body.clone());
+    let refused = stage.root.write("cluster/creds/red", &body).expect(400);
     assert!(refused.errors().contains("match"), "{}", refused.errors());
     let absent = json!({"cluster_namespace": "there-is-none-of-this-name"});
     stage.root.write("cluster/creds/blue", &absent).expect(400);
@@ -106,8 +106,8 @@ fn a_namespace_may_be_chosen_by_its_labels() {
 fn lifetime_is_shortest_of_request_role_and_cluster() {
     let stage = ClusterStage::with_rights(2);
     stage.role("two", json!({"cluster_role_name": "pods", "token_max_ttl": "48h"}));
-    let seconds = |asked: Value| {
-        let given = stage.give("two", asked);
+    let seconds = |body: Value| {
+        let given = stage.give("two", body);
         (given.answer.body["lease_duration"].as_u64().expect("seconds"), given)
     };
     assert_eq!(seconds(json!({})).0, 600);
@@ -131,8 +131,8 @@ fn token_audiences_come_from_request_or_role_default() {
     let role =
         json!({"service_account_name": "app", "token_default_audiences": "https://a.example"});
     stage.role("one", role);
-    for (asked, expected) in [(json!({}), "https://a.example"), (json!({"audiences": "b"}), "b")] {
-        let given = stage.give("one", asked);
+    for (body, expected) in [(json!({}), "https://a.example"), (json!({"audiences": "b"}), "b")] {
+        let given = stage.give("one", body);
         let review = json!({"spec": {"token": given.token, "audiences": [expected]}});
         let path = "apis/authentication.k8s.io/v1/tokenreviews";
         let reviewed = stage.namespace.kubernetes.must("POST", path, &review);

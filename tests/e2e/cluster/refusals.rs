@@ -13,7 +13,7 @@ fn forbidden_requests_are_400_and_create_nothing() {
     stage.role("two", json!({"cluster_role_name": "pods"}));
     stage.role("star", json!({"cluster_role_name": "pods", "allowed_cluster_namespaces": "*"}));
     let elsewhere = format!("{}/serviceaccounts/app", stage.namespace.name);
-    for (role, asked) in [
+    for (role, body) in [
         ("none", json!({})),
         ("two", json!({"cluster_namespace": "kube-system"})),
         ("two", json!({"cluster_role_binding": true})),
@@ -26,8 +26,8 @@ fn forbidden_requests_are_400_and_create_nothing() {
         ("two", json!({"ttl": "soon"})),
         ("two", json!({"kubernetes_namespace": "a", "cluster_namespace": "b"})),
     ] {
-        let refused = stage.root.write(&format!("cluster/creds/{role}"), &asked).expect(400);
-        assert!(!refused.errors().is_empty(), "{asked}");
+        let refused = stage.root.write(&format!("cluster/creds/{role}"), &body).expect(400);
+        assert!(!refused.errors().is_empty(), "{body}");
     }
     assert!(stage.namespace.made().is_empty());
     stage.assert_silent(&stage.token);

@@ -60,10 +60,10 @@ fn refused_revocation_keeps_lease_until_right_returns() {
         lack(&stage, &[]);
         let given = stage.give("three", json!({}));
         lack(&stage, &[(kind, verb)]);
-        let asked = json!({"lease_id": given.lease});
-        let refused = stage.root.write("sys/leases/revoke", &asked).expect(400);
+        let lease = json!({"lease_id": given.lease});
+        let refused = stage.root.write("sys/leases/revoke", &lease).expect(400);
         assert!(refused.errors().contains(kind), "{}", refused.errors());
-        stage.root.write("sys/leases/lookup", &asked).expect(200);
+        stage.root.write("sys/leases/lookup", &lease).expect(200);
         lack(&stage, &[]);
         stage.revoke(&given.lease);
         until_true("nothing is left", Duration::from_secs(5), || stage.namespace.made().is_empty());
@@ -116,12 +116,12 @@ fn missing_right_is_named_at_role_write() {
         "allowed_cluster_namespaces": stage.namespace.name, "generated_role_rules": RULES,
     });
     stage.root.write("cluster/roles/three", &fields).expect(204);
-    let asked = |(.., verb): &(&str, &str, &str)| !["bind", "escalate"].contains(verb);
-    for (_, kind, verb) in RIGHTS.into_iter().filter(asked) {
+    let is_checked = |(.., verb): &(&str, &str, &str)| !["bind", "escalate"].contains(verb);
+    for (_, kind, verb) in RIGHTS.into_iter().filter(is_checked) {
         lack(&stage, &[(kind, verb)]);
-        let told = stage.root.write("cluster/roles/three", &fields).expect(200).warnings();
+        let warnings = stage.root.write("cluster/roles/three", &fields).expect(200).warnings();
         let right = format!("may not {verb} {kind} in namespace {};", stage.namespace.name);
-        assert!(told.contains(&right), "{verb} {kind}: {told}");
+        assert!(warnings.contains(&right), "{verb} {kind}: {warnings}");
     }
 }
 

@@ -108,8 +108,8 @@ fn renamed_account_is_found_and_deleted_is_400() {
         assert!(gone.errors().contains("not in the directory any more"), "{}", gone.errors());
         stage.root.read("directory/roles/build").expect(200);
         let other = json!({ "service_account_name": stage.name("svc2") });
-        let told = stage.root.write("directory/roles/build", &other).expect(200);
-        assert!(told.warnings().contains("not stored any more"), "{}", told.warnings());
+        let answer = stage.root.write("directory/roles/build", &other).expect(200);
+        assert!(answer.warnings().contains("not stored any more"), "{}", answer.warnings());
         stage.creds("build");
     }
 }
@@ -164,8 +164,8 @@ fn an_account_name_is_escaped_in_search_filters() {
                 [("roles/odd", "service_account_name"), ("library/odd", "service_account_names")]
             {
                 let value = if path == "roles/odd" { json!(name) } else { json!([name]) };
-                let asked = json!({ field: value });
-                let refused = stage.root.write(&format!("directory/{path}"), &asked).expect(400);
+                let body = json!({ field: value });
+                let refused = stage.root.write(&format!("directory/{path}"), &body).expect(400);
                 assert!(!refused.errors().contains("svc1@"), "{name}: {}", refused.errors());
                 stage.root.read(&format!("directory/{path}")).expect(404);
             }
@@ -251,14 +251,14 @@ fn active_directory_never_gets_password_as_attribute() {
         .expect(204);
     let refused = stage.root.read("directory/creds/build").expect(400);
     assert!(refused.errors().contains("use schema ad"), "{}", refused.errors());
-    let kept = stage.branch.server.attribute(&stage.branch.dn_of("svc1"), "userPassword");
-    assert!(kept.is_none() && stage.takes("svc1", FIRST));
+    let attribute = stage.branch.server.attribute(&stage.branch.dn_of("svc1"), "userPassword");
+    assert!(attribute.is_none() && stage.takes("svc1", FIRST));
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     stage.role("build", "svc1");
     stage.creds("build");
-    let kept = stage.branch.server.attribute(&stage.branch.dn_of("svc1"), "userPassword");
-    let kept = kept.expect("OpenLDAP shows it to its administrator, in base64");
-    assert!(kept.starts_with("e1NTSEF9"), "the stored password is not an SSHA hash");
+    let attribute = stage.branch.server.attribute(&stage.branch.dn_of("svc1"), "userPassword");
+    let attribute = attribute.expect("OpenLDAP shows it to its administrator, in base64");
+    assert!(attribute.starts_with("e1NTSEF9"), "the stored password is not an SSHA hash");
 }
 
 #[test]

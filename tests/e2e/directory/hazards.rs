@@ -26,23 +26,23 @@ pub(super) fn configured(liar: &LyingDirectory, changes: Value) -> (Bulkhead, Cl
 }
 
 /// Simulates an Active Directory that reports success and changes nothing.
-fn pretending(asked: &ReceivedRequest<'_>) -> Vec<u8> {
-    match asked.operation {
-        BIND if asked.holds(BINDPASS) || asked.holds("CN=engine") => asked.result(0),
-        BIND => asked.result(49),
-        SEARCH if asked.holds("supportedCapabilities") => {
-            let told: &[(&str, &[&[u8]])] = &[
+fn pretending(request: &ReceivedRequest<'_>) -> Vec<u8> {
+    match request.operation {
+        BIND if request.holds(BINDPASS) || request.holds("CN=engine") => request.result(0),
+        BIND => request.result(49),
+        SEARCH if request.holds("supportedCapabilities") => {
+            let attributes: &[(&str, &[&[u8]])] = &[
                 ("supportedCapabilities", &[b"1.2.840.113556.1.4.800"]),
                 ("defaultNamingContext", &[b"DC=corp,DC=example"]),
             ];
-            [asked.entry("", told), asked.result(0)].concat()
+            [request.entry("", attributes), request.result(0)].concat()
         }
-        SEARCH if asked.holds("CN=engine") => asked.result(32),
+        SEARCH if request.holds("CN=engine") => request.result(32),
         SEARCH => {
             let found: &[(&str, &[&[u8]])] = &[("objectGUID", &[b"0123456789abcdef"])];
-            [asked.entry(ACCOUNT, found), asked.result(0)].concat()
+            [request.entry(ACCOUNT, found), request.result(0)].concat()
         }
-        MODIFY | EXTENDED => asked.result(0),
+        MODIFY | EXTENDED => request.result(0),
         _ => Vec::new(),
     }
 }
@@ -67,25 +67,25 @@ fn a_false_success_of_the_directory_is_detected() {
 fn no_directory_answer_crashes_or_blocks_server() {
     type Lie = fn(&ReceivedRequest<'_>) -> Vec<u8>;
     let lies: [(&str, Lie); 7] = [
-        ("nests without end", |asked| {
+        ("nests without end", |request| {
             let nested = (0..10_000).fold(Vec::new(), |inner, _| part(0x30, &inner));
-            asked.message(&part(0x64, &nested))
+            request.message(&part(0x64, &nested))
         }),
         ("promises two gigabytes", |_| b"\x30\x84\x7f\xff\xff\xff\x02\x01\x02".to_vec()),
-        ("gives entries without end", |asked| asked.entry(ACCOUNT, &[]).repeat(200_000)),
-        ("names an attribute without values", |asked| {
-            [asked.entry(ACCOUNT, &[("objectGUID", &[])]), asked.result(50)].concat()
+        ("gives entries without end", |request| request.entry(ACCOUNT, &[]).repeat(200_000)),
+        ("names an attribute without values", |request| {
+            [request.entry(ACCOUNT, &[("objectGUID", &[])]), request.result(50)].concat()
         }),
-        ("says half of it", |asked| asked.result(0)[..5].to_vec()),
+        ("says half of it", |request| request.result(0)[..5].to_vec()),
         ("says nothing", |_| Vec::new()),
-        ("answers another question", |asked| {
-            ReceivedRequest { id: asked.id + 1, ..*asked }.result(0)
+        ("answers another question", |request| {
+            ReceivedRequest { id: request.id + 1, ..*request }.result(0)
         }),
     ];
     for (what, lie) in lies {
-        let liar = LyingDirectory::start(move |asked| match asked.operation {
-            BIND => asked.result(0),
-            _ => lie(asked),
+        let liar = LyingDirectory::start(move |request| match request.operation {
+            BIND => request.result(0),
+            _ => lie(request),
         });
         let (bulkhead, root) = configured(&liar, json!({}));
         let began = Instant::now();
@@ -131,16 +131,16 @@ fn a_slow_answer_times_out_like_no_answer() {
 #[test]
 fn no_refusal_shows_attributes_of_an_entry() {
     const HELD: &[u8] = b"Hidden-In-An-Entry-7391";
-    let liar = LyingDirectory::start(|asked| match asked.operation {
-        SEARCH if asked.holds("svc1") => {
+    let liar = LyingDirectory::start(|request| match request.operation {
+        SEARCH if request.holds("svc1") => {
             let found = |dn: &str, id: &[u8]| {
-                asked.entry(dn, &[("objectGUID", &[id]), ("userPrincipalName", &[HELD])])
+                request.entry(dn, &[("objectGUID", &[id]), ("userPrincipalName", &[HELD])])
             };
             let other = "CN=other,OU=people,DC=corp,DC=example";
             let entries = [found(ACCOUNT, b"0123456789abcdef"), found(other, HELD)];
-            [entries.concat(), asked.result(0)].concat()
+            [entries.concat(), request.result(0)].concat()
         }
-        _ => pretending(asked),
+        _ => pretending(request),
     });
     let (bulkhead, root) = configured(&liar, json!({}));
     let named = json!({ "service_account_name": "svc1" });
@@ -155,13 +155,13 @@ fn no_referral_is_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a listener can be asked");
     let url = format!("ldap://{}/DC=corp", elsewhere.local_addr().expect("an address"));
-    let liar = LyingDirectory::start(move |asked| {
+    let liar = LyingDirectory::start(move |request| {
         let referral = part(0xa3, &part(4, url.as_bytes()));
-        let operation = asked.operation + if asked.operation == SEARCH { 2 } else { 1 };
+        let operation = request.operation + if request.operation == SEARCH { 2 } else { 1 };
         let refers = [&[0x0a, 1, 10, 4, 0, 4, 0][..], &referral].concat();
-        match asked.operation {
-            BIND => asked.result(0),
-            _ => asked.message(&part(operation, &refers)),
+        match request.operation {
+            BIND => request.result(0),
+            _ => request.message(&part(operation, &refers)),
         }
     });
     let (_bulkhead, root) = configured(&liar, json!({}));
@@ -172,14 +172,14 @@ fn no_referral_is_followed() {
 
 #[test]
 fn nothing_is_sent_in_clear_if_starttls_fails() {
-    let consent = |asked: &ReceivedRequest<'_>| match asked.operation {
-        EXTENDED => asked.result(0),
+    let consent = |request: &ReceivedRequest<'_>| match request.operation {
+        EXTENDED => request.result(0),
         _ => Vec::new(),
     };
-    let refusal = |asked: &ReceivedRequest<'_>| asked.result(2);
-    let injection = |asked: &ReceivedRequest<'_>| {
-        let bind = ReceivedRequest { id: asked.id + 1, operation: BIND, content: b"" };
-        [asked.result(0), bind.result(0)].concat()
+    let refusal = |request: &ReceivedRequest<'_>| request.result(2);
+    let injection = |request: &ReceivedRequest<'_>| {
+        let bind = ReceivedRequest { id: request.id + 1, operation: BIND, content: b"" };
+        [request.result(0), bind.result(0)].concat()
     };
     for (what, liar) in [
         ("it consents, and hangs", LyingDirectory::start(consent)),
@@ -225,9 +225,9 @@ fn other_callers_cannot_use_loan_lease() {
     let lent = stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
     let rules = r#"path "directory/library/*" { capabilities = ["update", "read"] }"#;
     stage.root.write("sys/policies/acl/other", &json!({ "policy": rules })).expect(204);
-    let asked = json!({ "policies": ["other"], "no_default_policy": true });
-    let made = stage.root.write("auth/token/create", &asked).expect(200);
-    let other = stage.bulkhead.client(made.body["auth"]["client_token"].as_str());
+    let body = json!({ "policies": ["other"], "no_default_policy": true });
+    let answer = stage.root.write("auth/token/create", &body).expect(200);
+    let other = stage.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let lease = json!({ "lease_id": lent.lease() });
     for path in ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke"] {
         other.write(path, &lease).expect(403);

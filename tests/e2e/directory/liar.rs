@@ -54,8 +54,8 @@ impl LyingDirectory {
 fn serve(mut stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<u8>>) {
     while let Some(message) = read(&mut stream) {
         heard.lock().expect("no test panics with it").extend(&message);
-        let Some(asked) = parse(&message) else { return };
-        if stream.write_all(&answer(&asked)).is_err() {
+        let Some(request) = parse(&message) else { return };
+        if stream.write_all(&answer(&request)).is_err() {
             return;
         }
     }

@@ -31,9 +31,9 @@ impl DirectoryStage {
         let rules = r#"path "directory/library/team/*" { capabilities = ["update", "read"] }"#;
         let policy = json!({ "policy": rules });
         self.root.write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
-        let asked = json!({ "policies": [name], "no_default_policy": true });
-        let made = self.root.write("auth/token/create", &asked).expect(200);
-        self.bulkhead.client(made.body["auth"]["client_token"].as_str())
+        let body = json!({ "policies": [name], "no_default_policy": true });
+        let answer = self.root.write("auth/token/create", &body).expect(200);
+        self.bulkhead.client(answer.body["auth"]["client_token"].as_str())
     }
 
     #[track_caller]
@@ -142,16 +142,16 @@ fn loan_is_renewed_up_to_set_maximum() {
         let stage = DirectoryStage::library(kind, &["svc1"], json!({}));
         let loan = stage.lend(&stage.root);
         let renew = |increment: &str| {
-            let asked = json!({ "lease_id": loan.lease, "increment": increment });
-            stage.root.write("sys/leases/renew", &asked).expect(200)
+            let body = json!({ "lease_id": loan.lease, "increment": increment });
+            stage.root.write("sys/leases/renew", &body).expect(200)
         };
         assert_eq!(renew("90m").body["lease_duration"], 5400);
         let most = renew("100h").body["lease_duration"].as_u64().expect("seconds");
         assert!((7100..=7200).contains(&most), "{most}");
         let shorter = stage.root.write("directory/library/team", &json!({ "ttl": "10m" }));
         shorter.expect(204);
-        let asked = json!({ "lease_id": loan.lease });
-        let renewed = stage.root.write("sys/leases/renew", &asked).expect(200);
+        let body = json!({ "lease_id": loan.lease });
+        let renewed = stage.root.write("sys/leases/renew", &body).expect(200);
         assert_eq!(renewed.body["lease_duration"], 600, "the renewal follows the present set");
     }
 }
@@ -183,10 +183,10 @@ fn loan_without_ttl_outlives_lease_until_revocation() {
 fn a_requested_ttl_is_capped_by_the_set() {
     for kind in bulkhead_tests::directory_server::KINDS {
         let stage = DirectoryStage::library(kind, &["svc1", "svc2", "svc3"], json!({}));
-        for (asked, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
-            let body = json!({ "ttl": asked });
+        for (ttl, seconds) in [("10m", 600), ("5h", 3600), ("0", 3600)] {
+            let body = json!({ "ttl": ttl });
             let given = stage.root.write("directory/library/team/check-out", &body).expect(200);
-            assert_eq!(given.body["lease_duration"], seconds, "{asked}");
+            assert_eq!(given.body["lease_duration"], seconds, "{ttl}");
         }
     }
 }
@@ -233,8 +233,8 @@ fn writing_a_set_ends_no_loan() {
         assert_eq!(refused.status, 400, "{refused:?}");
         let others = [stage.name("svc3"), stage.name("svc1")];
         let others = json!({ "service_account_names": others });
-        let told = stage.root.write("directory/library/team", &others).expect(200);
-        assert!(told.warnings().contains("not stored any more"), "{}", told.warnings());
+        let answer = stage.root.write("directory/library/team", &others).expect(200);
+        assert!(answer.warnings().contains("not stored any more"), "{}", answer.warnings());
         assert!(stage.takes("svc1", &loan.password) && !stage.takes("svc3", super::FIRST));
         let set = stage.root.read("directory/library/team").expect(200);
         let names = [stage.name("svc3"), stage.name("svc1")];

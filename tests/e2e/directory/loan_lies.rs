@@ -16,72 +16,74 @@ const OTHER_ID: &str = "fedcba9876543210";
 /// The answer to a request; `None` for the answer of an honest directory.
 type Lie = fn(&ReceivedRequest<'_>) -> Option<Vec<u8>>;
 
-fn entry(asked: &ReceivedRequest<'_>, dn: &str, id: &str) -> Vec<u8> {
+fn entry(request: &ReceivedRequest<'_>, dn: &str, id: &str) -> Vec<u8> {
     let found: &[(&str, &[&[u8]])] =
         &[("objectGUID", &[id.as_bytes()]), ("objectClass", &[b"user"])];
-    [asked.entry(dn, found), asked.result(0)].concat()
+    [request.entry(dn, found), request.result(0)].concat()
 }
 
 /// An Active Directory with one account, which takes each password.
-fn honest(asked: &ReceivedRequest<'_>) -> Vec<u8> {
-    match asked.operation {
-        BIND | MODIFY | EXTENDED => asked.result(0),
-        SEARCH if asked.holds("supportedCapabilities") => {
-            let told: &[(&str, &[&[u8]])] = &[
+fn honest(request: &ReceivedRequest<'_>) -> Vec<u8> {
+    match request.operation {
+        BIND | MODIFY | EXTENDED => request.result(0),
+        SEARCH if request.holds("supportedCapabilities") => {
+            let attributes: &[(&str, &[&[u8]])] = &[
                 ("supportedCapabilities", &[b"1.2.840.113556.1.4.800"]),
                 ("defaultNamingContext", &[BASE.as_bytes()]),
                 ("namingContexts", &[BASE.as_bytes()]),
             ];
-            [asked.entry("", told), asked.result(0)].concat()
+            [request.entry("", attributes), request.result(0)].concat()
         }
-        SEARCH if asked.holds("CN=engine") => asked.result(32),
-        SEARCH => entry(asked, ACCOUNT, ACCOUNT_ID),
+        SEARCH if request.holds("CN=engine") => request.result(32),
+        SEARCH => entry(request, ACCOUNT, ACCOUNT_ID),
         _ => Vec::new(),
     }
 }
 
-fn is_for_account(asked: &ReceivedRequest<'_>) -> bool {
-    asked.holds(ACCOUNT) || asked.holds(ACCOUNT_ID)
+fn is_for_account(request: &ReceivedRequest<'_>) -> bool {
+    request.holds(ACCOUNT) || request.holds(ACCOUNT_ID)
 }
 
 /// Hides the account, and shows another one.
-fn hide_account(asked: &ReceivedRequest<'_>) -> Option<Vec<u8>> {
-    match asked.operation {
-        SEARCH if is_for_account(asked) => Some(asked.result(0)),
-        SEARCH if asked.holds("CN=engine") => Some(asked.result(32)),
-        SEARCH => Some(entry(asked, OTHER, OTHER_ID)),
+fn hide_account(request: &ReceivedRequest<'_>) -> Option<Vec<u8>> {
+    match request.operation {
+        SEARCH if is_for_account(request) => Some(request.result(0)),
+        SEARCH if request.holds("CN=engine") => Some(request.result(32)),
+        SEARCH => Some(entry(request, OTHER, OTHER_ID)),
         _ => None,
     }
 }
 
-fn answer_login(asked: &ReceivedRequest<'_>, code: u8) -> Option<Vec<u8>> {
-    (asked.operation == BIND && asked.holds(ACCOUNT)).then(|| asked.result(code))
+fn answer_login(request: &ReceivedRequest<'_>, code: u8) -> Option<Vec<u8>> {
+    (request.operation == BIND && request.holds(ACCOUNT)).then(|| request.result(code))
 }
 
 #[test]
 fn a_lying_directory_ends_no_loan() {
     let lies: [(&str, Lie); 5] = [
         ("although the account can log in", hide_account),
-        ("does not tell whether", |asked| hide_account(asked).or_else(|| answer_login(asked, 53))),
-        ("does not show its objectGUID", |asked| match asked.operation {
-            SEARCH if asked.holds(ACCOUNT_ID) => {
-                Some([asked.entry(OTHER, &[]), asked.result(0)].concat())
+        ("does not tell whether", |request| {
+            hide_account(request).or_else(|| answer_login(request, 53))
+        }),
+        ("does not show its objectGUID", |request| match request.operation {
+            SEARCH if request.holds(ACCOUNT_ID) => {
+                Some([request.entry(OTHER, &[]), request.result(0)].concat())
             }
-            SEARCH if asked.holds(ACCOUNT) => Some(asked.result(32)),
+            SEARCH if request.holds(ACCOUNT) => Some(request.result(32)),
             _ => None,
         }),
-        ("refuses a login with the new password", |asked| answer_login(asked, 49)),
-        ("userdn", |asked| match asked.operation {
-            SEARCH => Some(asked.result(0)),
-            _ => answer_login(asked, 49),
+        ("refuses a login with the new password", |request| answer_login(request, 49)),
+        ("userdn", |request| match request.operation {
+            SEARCH => Some(request.result(0)),
+            _ => answer_login(request, 49),
         }),
     ];
     for (why, lie) in lies {
         let lies_now = Arc::new(AtomicBool::new(false));
         let begins = Arc::clone(&lies_now);
-        let liar = LyingDirectory::start(move |asked| {
-            let lie = if begins.load(Ordering::SeqCst) { lie(asked) } else { None };
-            lie.unwrap_or_else(|| honest(asked))
+        let liar = LyingDirectory::start(move |request| {
+            let lie = if begins.load(Ordering::SeqCst) { lie(request) } else { None };
+            lie.unwrap_or_else(|| honest(request))
         });
         let (_bulkhead, root) = configured(&liar, json!({}));
         let set = json!({ "service_account_names": "svc1", "ttl": "1h" });

@@ -48,10 +48,10 @@ fn removing_role_or_set_warns_of_lost_passwords() {
     stage.role("test", "svc1");
     stage.creds("build");
     stage.root.delete("directory/roles/test").expect(204);
-    let told = stage.root.delete("directory/roles/build").expect(200);
-    assert!(told.warnings().contains(&stage.name("svc1")), "{}", told.warnings());
+    let answer = stage.root.delete("directory/roles/build").expect(200);
+    assert!(answer.warnings().contains(&stage.name("svc1")), "{}", answer.warnings());
     stage.set("team", &["svc2"], json!({}));
-    let told = stage.root.delete("directory/library/team").expect(200);
-    assert!(told.warnings().contains(&stage.name("svc2")), "{}", told.warnings());
+    let answer = stage.root.delete("directory/library/team").expect(200);
+    assert!(answer.warnings().contains(&stage.name("svc2")), "{}", answer.warnings());
     stage.root.delete("directory/library/team").expect(204);
 }

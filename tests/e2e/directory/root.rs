@@ -70,9 +70,9 @@ fn read_and_list_capabilities_allow_no_rotation() {
     let client = |name: &str, rules: &str| {
         let policy = json!({ "policy": rules });
         stage.root.write(&format!("sys/policies/acl/{name}"), &policy).expect(204);
-        let asked = json!({ "policies": [name], "no_default_policy": true });
-        let made = stage.root.write("auth/token/create", &asked).expect(200);
-        stage.bulkhead.client(made.body["auth"]["client_token"].as_str())
+        let body = json!({ "policies": [name], "no_default_policy": true });
+        let answer = stage.root.write("auth/token/create", &body).expect(200);
+        stage.bulkhead.client(answer.body["auth"]["client_token"].as_str())
     };
     let reader = client("reader", r#"path "directory/*" { capabilities = ["read"] }"#);
     reader.read("directory/rotate-root").expect(403);

@@ -88,11 +88,11 @@ fn rage(stage: &DirectoryStage) -> u32 {
         }
         callers.into_iter().flat_map(|caller| caller.join().expect("no caller panics")).collect()
     });
-    let (asked, rotations) = (storm.asked.into_inner(), rotations.into_inner());
-    println!("{asked} requests, {rotations} rotate-root");
+    let (requests, rotations) = (storm.asked.into_inner(), rotations.into_inner());
+    println!("{requests} requests, {rotations} rotate-root");
     let (count, kinds) = (failed.len(), storm::kinds(&failed));
     let first = failed.first();
-    assert!(failed.is_empty(), "{count} of {asked} failed, first {first:?}: {kinds:#?}");
+    assert!(failed.is_empty(), "{count} of {requests} failed, first {first:?}: {kinds:#?}");
     rotations
 }
 
@@ -132,7 +132,7 @@ fn wrong_bindpass_requests_send_three_logins_without_lockout() {
     let before = stage.branch.config()["bindpass"].as_str().expect("a text").to_owned();
     let dn = stage.branch.dn_of("engine");
     stage.configure(json!({ "bindpass": "Jm6-Yt2-Hd8-Vc5" })).expect(204);
-    let told: Vec<String> = std::thread::scope(|scope| {
+    let errors: Vec<String> = std::thread::scope(|scope| {
         let ask = |role: &'static str| {
             let root = &stage.root;
             move || {
@@ -143,9 +143,9 @@ fn wrong_bindpass_requests_send_three_logins_without_lockout() {
         let callers: Vec<_> = ROLES.map(|role| scope.spawn(ask(role))).into();
         callers.into_iter().flat_map(|caller| caller.join().expect("no caller panics")).collect()
     });
-    assert_eq!(told.len(), 100);
+    assert_eq!(errors.len(), 100);
     assert!(stage.branch.server.refused_logins(&dn) <= 3);
-    let last = told.last().expect("a hundred of them");
+    let last = errors.last().expect("a hundred of them");
     assert!(last.contains("not sent again") && last.contains("write the config"), "{last}");
     assert_eq!(stage.branch.server.attribute(&dn, "pwdAccountLockedTime"), None);
     assert!(stage.takes("engine", &before));

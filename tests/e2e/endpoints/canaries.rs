@@ -75,7 +75,7 @@ fn audited(world: &World) -> Vec<Value> {
 /// Sends the canary in every secret field, or in every other field. Returns the number of requests
 /// and the text of the answers.
 fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
-    let (mut asked, mut told) = (0, String::new());
+    let (mut count, mut messages) = (0, String::new());
     for endpoint in
         endpoints().iter().filter(|endpoint| !LEFT_OUT.contains(&endpoint.path.as_str()))
     {
@@ -85,8 +85,8 @@ fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
             for value in [json!(CANARY), json!([CANARY]), json!({ "a": CANARY }), json!([[CANARY]])]
             {
                 let answer = ask(&world.root, endpoint, &usual, (name, &value));
-                asked += 1;
-                told += &format!(
+                count += 1;
+                messages += &format!(
                     "{name} of {}: {} {}\n",
                     endpoint.path,
                     answer.errors(),
@@ -95,15 +95,15 @@ fn fill_every_field(world: &World, secret: bool) -> (usize, String) {
             }
         }
     }
-    (asked, told)
+    (count, messages)
 }
 
 #[test]
 fn values_of_secret_fields_appear_nowhere() {
     let world = world();
-    let (asked, told) = fill_every_field(&world, true);
-    assert!(asked > 60, "only {asked} requests were sent");
-    assert_eq!(showing(&told), Vec::<String>::new(), "refusals and warnings");
+    let (count, messages) = fill_every_field(&world, true);
+    assert!(count > 60, "only {count} requests were sent");
+    assert_eq!(showing(&messages), Vec::<String>::new(), "refusals and warnings");
     let audited: String = audited(&world).iter().map(|line| format!("{line}\n")).collect();
     assert_eq!(showing(&audited), Vec::<String>::new(), "audit lines");
     assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
@@ -113,11 +113,11 @@ fn values_of_secret_fields_appear_nowhere() {
 #[test]
 fn nonsecret_field_values_reach_no_log_or_file() {
     let world = world();
-    let (asked, _) = fill_every_field(&world, false);
-    assert!(asked > 500, "only {asked} requests were sent");
+    let (count, _) = fill_every_field(&world, false);
+    assert!(count > 500, "only {count} requests were sent");
     let requests: String =
         audited(&world).iter().map(|line| format!("{}\n", line["request"])).collect();
-    assert!(requests.lines().count() > asked, "each request is audited");
+    assert!(requests.lines().count() > count, "each request is audited");
     assert_eq!(showing(&requests), Vec::<String>::new(), "audit lines show a value of a field");
     assert_eq!(showing(&world.bulkhead.printed()), Vec::<String>::new(), "log lines");
     leaks::assert_sealed(world.bulkhead.data(), CANARY);

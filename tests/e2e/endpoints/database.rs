@@ -12,7 +12,7 @@ pub(super) fn rows(connection: &Value) -> Vec<EndpointCall> {
     let account = json!({ "db_name": "orders", "username": "app", "rotation_period": "24h" });
     // After the rotation only the engine knows the password, and refuses to remove the only copy.
     // Lists of endpoints are made without a connection.
-    let known = match connection {
+    let forced_config = match connection {
         Value::Null => Value::Null,
         some => with(some.clone(), json!({ "verify_connection": false, "force": true })),
     };
@@ -58,7 +58,7 @@ pub(super) fn rows(connection: &Value) -> Vec<EndpointCall> {
         row("database-rotate-role-name.write", "database/rotate-role/app", json!({}), 204),
         row("database-static-roles-name.delete", "database/static-roles/app", Value::Null, 200),
         row("database-roles-name.delete", "database/roles/reader", Value::Null, 204),
-        row("database-config-name.write", "database/config/orders", known, 200),
+        row("database-config-name.write", "database/config/orders", forced_config, 200),
         row("database-config-name.delete", "database/config/orders", Value::Null, 204),
     ]
 }

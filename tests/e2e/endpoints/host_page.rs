@@ -119,7 +119,7 @@ fn host_endpoint_page_matches_program_tables() {
         fs::write(&path, current).expect("the page can be written");
         return;
     }
-    let differing = current.lines().filter(|line| !page.lines().any(|known| known == *line));
+    let differing = current.lines().filter(|line| !page.lines().any(|row| row == *line));
     assert!(
         page == current,
         "{PAGE} differs from the program; run `make golden`. Rows that the page lacks: {:#?}",

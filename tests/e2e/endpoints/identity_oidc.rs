@@ -9,7 +9,7 @@ pub(super) fn rows() -> Vec<EndpointCall> {
 
 const TEAM: &str = "identity/oidc/key/team";
 
-fn asked(golden: &'static str, path: &'static str, status: u16) -> EndpointCall {
+fn bodyless_row(golden: &'static str, path: &'static str, status: u16) -> EndpointCall {
     row(golden, path, Value::Null, status)
 }
 
@@ -21,12 +21,12 @@ fn keys() -> Vec<EndpointCall> {
     let discovery = "identity/oidc/.well-known/openid-configuration";
     vec![
         row("identity-oidc-config.write", config, issuer, 200),
-        asked("identity-oidc-config.read", config, 200),
-        asked("identity-oidc-.well-known-openid-configuration.read", discovery, 200),
-        asked("identity-oidc-.well-known-keys.read", "identity/oidc/.well-known/keys", 200),
+        bodyless_row("identity-oidc-config.read", config, 200),
+        bodyless_row("identity-oidc-.well-known-openid-configuration.read", discovery, 200),
+        bodyless_row("identity-oidc-.well-known-keys.read", "identity/oidc/.well-known/keys", 200),
         row("identity-oidc-key-name.write", TEAM, key, 204),
-        asked("identity-oidc-key-name.read", TEAM, 200),
-        asked("identity-oidc-key.list", "identity/oidc/key", 200),
+        bodyless_row("identity-oidc-key-name.read", TEAM, 200),
+        bodyless_row("identity-oidc-key.list", "identity/oidc/key", 200),
         row("identity-oidc-key-name-rotate.write", rotate, json!({ "verification_ttl": 60 }), 204),
     ]
 }
@@ -38,11 +38,11 @@ fn roles() -> Vec<EndpointCall> {
     let token = json!({ "token": "no.token.this" });
     vec![
         row("identity-oidc-role-name.write", role, written, 204),
-        asked("identity-oidc-role-name.read", role, 200),
-        asked("identity-oidc-role.list", "identity/oidc/role", 200),
-        asked("identity-oidc-token-name.read", "identity/oidc/token/web", 400),
+        bodyless_row("identity-oidc-role-name.read", role, 200),
+        bodyless_row("identity-oidc-role.list", "identity/oidc/role", 200),
+        bodyless_row("identity-oidc-token-name.read", "identity/oidc/token/web", 400),
         row("identity-oidc-introspect.write", "identity/oidc/introspect", token, 200),
-        asked("identity-oidc-role-name.delete", role, 204),
+        bodyless_row("identity-oidc-role-name.delete", role, 204),
     ]
 }
 
@@ -51,8 +51,8 @@ fn published_last() -> Vec<EndpointCall> {
     let discovery = "identity/oidc/plugins/.well-known/openid-configuration";
     let keys = "identity/oidc/plugins/.well-known/keys";
     vec![
-        asked("identity-oidc-plugins-.well-known-openid-configuration.read", discovery, 200),
-        asked("identity-oidc-key-name.delete", TEAM, 204),
-        asked("identity-oidc-plugins-.well-known-keys.read", keys, 200),
+        bodyless_row("identity-oidc-plugins-.well-known-openid-configuration.read", discovery, 200),
+        bodyless_row("identity-oidc-key-name.delete", TEAM, 204),
+        bodyless_row("identity-oidc-plugins-.well-known-keys.read", keys, 200),
     ]
 }

@@ -50,7 +50,7 @@ pub(super) fn endpoints() -> &'static [Endpoint] {
             let kind = MOUNTABLE.iter().find(|(kind, _)| plugin["kind"] == *kind);
             if let Some((_, folder)) = kind {
                 let name = plugin["name"].as_str().expect("a plugin has a name");
-                let path = RENAMED.iter().find(|(known, _)| *known == name);
+                let path = RENAMED.iter().find(|(key, _)| *key == name);
                 let name = path.map_or(name, |(_, path)| path);
                 let older = |route: &&Value| route["api_version"] == 1;
                 let rows = plugin["routes"].as_array().expect("a table of routes");
@@ -108,15 +108,15 @@ impl Endpoint {
             }
             None => (self.path.as_str(), None),
         };
-        let (mut asked, mut literals) = (path.split('/'), 0);
+        let (mut segments, mut literals) = (path.split('/'), 0);
         for part in before.split('/') {
-            match (part, asked.next()?) {
+            match (part, segments.next()?) {
                 (capture, _) if capture.starts_with('{') => {}
                 (literal, segment) if literal == segment => literals += 1,
                 _ => return None,
             }
         }
-        let rest = asked.collect::<Vec<_>>().join("/");
+        let rest = segments.collect::<Vec<_>>().join("/");
         match after {
             None => rest.is_empty().then_some(literals),
             Some(after) => {
@@ -211,7 +211,7 @@ fn fields_that_hold_secrets_are_marked() {
             "secret_shares",
             "secret_threshold",
         ];
-        settings.iter().chain(&lists).any(|known| name.starts_with(known))
+        settings.iter().chain(&lists).any(|prefix| name.starts_with(prefix))
             || name.ends_with("pgp_key")
             || name.ends_with("pgp_keys")
     };

@@ -25,31 +25,31 @@ fn share() -> Value {
 }
 
 fn generations() -> Vec<EndpointCall> {
-    let (open, held) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
+    let (open, privileged) = ("sys/generate-root/attempt", "sys/generate-root-token/attempt");
     vec![
         row("sys-generate-root-attempt.read", open, Value::Null, 200),
         row("sys-generate-root-attempt.write", open, json!({}), 200),
         row("sys-generate-root-update.write", "sys/generate-root/update", share(), 200),
         row("sys-generate-root-attempt.delete", open, Value::Null, 204),
-        row("sys-generate-root-token-attempt.read", held, Value::Null, 200),
-        row("sys-generate-root-token-attempt.write", held, json!({}), 200),
+        row("sys-generate-root-token-attempt.read", privileged, Value::Null, 200),
+        row("sys-generate-root-token-attempt.write", privileged, json!({}), 200),
         row("sys-generate-root-token-update.write", "sys/generate-root-token/update", share(), 200),
-        row("sys-generate-root-token-attempt.delete", held, Value::Null, 204),
+        row("sys-generate-root-token-attempt.delete", privileged, Value::Null, 204),
     ]
 }
 
 fn rekeys() -> Vec<EndpointCall> {
-    let asked = json!({ "secret_shares": 1, "secret_threshold": 1, "require_verification": true });
+    let body = json!({ "secret_shares": 1, "secret_threshold": 1, "require_verification": true });
     vec![
         row("sys-rekey-init.read", "sys/rekey/init", Value::Null, 200),
-        row("sys-rekey-init.write", "sys/rekey/init", asked.clone(), 200),
+        row("sys-rekey-init.write", "sys/rekey/init", body.clone(), 200),
         row("sys-rekey-update.write", "sys/rekey/update", share(), 200),
         row("sys-rekey-verify.read", "sys/rekey/verify", Value::Null, 200),
         row("sys-rekey-verify.delete", "sys/rekey/verify", Value::Null, 200),
         row("sys-rekey-verify.write", "sys/rekey/verify", share(), 200),
         row("sys-rekey-init.delete", "sys/rekey/init", Value::Null, 204),
         row("sys-rotate-root-init.read", "sys/rotate/root/init", Value::Null, 200),
-        row("sys-rotate-root-init.write", "sys/rotate/root/init", asked, 200),
+        row("sys-rotate-root-init.write", "sys/rotate/root/init", body, 200),
         row("sys-rotate-root-update.write", "sys/rotate/root/update", share(), 200),
         row("sys-rotate-root-verify.read", "sys/rotate/root/verify", Value::Null, 200),
         row("sys-rotate-root-verify.delete", "sys/rotate/root/verify", Value::Null, 200),

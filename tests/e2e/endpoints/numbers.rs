@@ -24,9 +24,9 @@ pub(super) fn assert_refused(world: &World, row: &EndpointCall, latest: &LatestV
         for number in [json!(-1), json!(u64::MAX), huge] {
             let may_hold = SIGNED.contains(&name) && number == -1;
             if row.method() != "POST" {
-                let asked = format!("{}?{name}={number}", latest.fill(path));
-                let answer = world.root.send(row.method(), &asked, b"");
-                assert_ne!(answer.status, 500, "{asked}: {answer:?}");
+                let target = format!("{}?{name}={number}", latest.fill(path));
+                let answer = world.root.send(row.method(), &target, b"");
+                assert_ne!(answer.status, 500, "{target}: {answer:?}");
             } else if !may_hold && !row.body.is_string() {
                 let mut body = if row.body.is_null() { json!({}) } else { row.body.clone() };
                 body[name] = number.clone();

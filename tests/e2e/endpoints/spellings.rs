@@ -48,15 +48,15 @@ pub(super) fn assert_denied(
         in_upper_case(row, path).into_iter().filter(|other| is_harmless(world, row, other)),
     );
     for spelling in spellings {
-        let asked = query.map_or(spelling.clone(), |query| format!("{spelling}?{query}"));
+        let target = query.map_or(spelling.clone(), |query| format!("{spelling}?{query}"));
         let answer = match row.body {
             // A refusal before the end of a component closes the connection.
-            Value::String(_) => operator.send(row.method(), &asked, b"\0asm"),
-            _ => send_to(operator, row, &asked, latest),
+            Value::String(_) => operator.send(row.method(), &target, b"\0asm"),
+            _ => send_to(operator, row, &target, latest),
         };
         assert!(
             answer.status >= 400,
-            "{} of {path}, which is denied, by {asked}: {answer:?}",
+            "{} of {path}, which is denied, by {target}: {answer:?}",
             row.method()
         );
     }

@@ -35,7 +35,7 @@ fn paths_have_any_printable_characters() {
 fn paths_that_cannot_be_stored_are_refused() {
     let world = World::empty();
     let long = "a".repeat(481);
-    for (path, told) in [
+    for (path, reason) in [
         (format!("secret/data/{long}"), "at most 480 bytes"),
         ("secret/data/a/".to_owned(), "ending in '/'"),
         ("secret/data/a%00b".to_owned(), "unprintable"),
@@ -43,7 +43,7 @@ fn paths_that_cannot_be_stored_are_refused() {
         ("secret/data/%ff".to_owned(), "not UTF-8"),
     ] {
         let refused = world.root.write(&path, &data(json!({}))).expect(400);
-        assert!(refused.errors().contains(told), "{refused:?}");
+        assert!(refused.errors().contains(reason), "{refused:?}");
     }
     world.root.read(&format!("secret/data/{long}")).expect(400);
     world.root.read("secret/data").expect(404);
@@ -55,7 +55,7 @@ fn paths_that_cannot_be_stored_are_refused() {
 fn malformed_secrets_are_refused() {
     let world = World::empty();
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
-    for (path, body, told) in [
+    for (path, body, reason) in [
         ("secret/data/x", json!({}), "no data were given"),
         ("secret/data/x", json!({ "data": 7 }), "must be an object"),
         ("secret/data/x", json!({ "data": {}, "options": { "cas": "x" } }), "options.cas"),
@@ -68,7 +68,7 @@ fn malformed_secrets_are_refused() {
         ("old/x", json!({}), "missing data fields"),
     ] {
         let refused = world.root.write(path, &body).expect(400);
-        assert!(refused.errors().contains(told), "{path} {body}: {refused:?}");
+        assert!(refused.errors().contains(reason), "{path} {body}: {refused:?}");
     }
     world.root.send("POST", "secret/data/x", b"[1]").expect(400);
     world.root.send("POST", "old/x", b"\"text\"").expect(400);

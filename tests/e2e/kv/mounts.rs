@@ -206,8 +206,8 @@ fn kv_version_1_path_names_version_2_path() {
         (world.root.list("secret"), "secret/metadata"),
     ] {
         let answer = answer.expect(404);
-        let told = format!("serves version 2: use \"{path}\"");
-        assert!(answer.errors().contains(&told), "{answer:?}");
+        let hint = format!("serves version 2: use \"{path}\"");
+        assert!(answer.errors().contains(&hint), "{answer:?}");
         assert_eq!(answer.body["warnings"], answer.body["errors"], "clients show warnings");
         assert!(!answer.errors().contains("c4n4ry"), "{answer:?}");
     }

@@ -64,8 +64,8 @@ impl MysqlStage {
 #[test]
 fn documented_rights_cover_any_host_accounts_and_sessions() {
     let sea = MysqlStage::kept_by(&rights());
-    let told = sea.reconnect().warnings();
-    assert!(!told.contains("user of connection"), "{told}");
+    let warnings = sea.reconnect().warnings();
+    assert!(!warnings.contains("user of connection"), "{warnings}");
     let credential = sea.credential("apart");
     let mut session = sea.mariadb.sleeper(&credential.username, &credential.password);
     sea.revoke(&credential);
@@ -92,8 +92,11 @@ fn revocation_missing_right_fails_visibly_and_keeps_lease() {
         let (name, password) = (&credential.username, &credential.password);
         let mut session = sea.mariadb.sleeper(name, password);
         sea.mariadb.query(&format!("REVOKE {right} FROM 'keeper'@'%'"));
-        let told = sea.reconnect().warnings();
-        assert!(told.contains("connection \"sea\"") && told.contains(says), "{right}: {told}");
+        let warnings = sea.reconnect().warnings();
+        assert!(
+            warnings.contains("connection \"sea\"") && warnings.contains(says),
+            "{right}: {warnings}"
+        );
         let refused = sea.try_revoke(&credential.lease).expect(400).errors();
         assert!(refused.contains(says) && refused.contains("again"), "{right}: {refused}");
         sea.keeps(&credential.lease);
@@ -117,8 +120,8 @@ fn invisible_accounts_are_removed_as_recorded_at_creation() {
         sea.role("apart", json!({ "revocation_statements": revocation }));
         let credential = sea.credential("apart");
         sea.mariadb.query("REVOKE SELECT ON mysql.user FROM 'keeper'@'%'");
-        let told = sea.reconnect().warnings();
-        assert!(told.contains("SELECT on mysql.user"), "{told}");
+        let warnings = sea.reconnect().warnings();
+        assert!(warnings.contains("SELECT on mysql.user"), "{warnings}");
         sea.revoke(&credential);
         let left = sea.mariadb.users();
         if revocation.is_empty() {

@@ -56,9 +56,9 @@ fn namesake_user_made_by_others_is_not_touched() {
         let world = World::new();
         let issued = world.credential_by(CREATION, revocation);
         let name = &issued.username;
-        let made =
+        let statements =
             format!("DROP ROLE \"{name}\"; CREATE ROLE \"{name}\" LOGIN PASSWORD 'of-others'");
-        world.postgres.query(&made);
+        world.postgres.query(&statements);
         let renewed = json!({ "lease_id": issued.lease, "increment": 3_600 });
         let refused = world.root.write("sys/leases/renew", &renewed).expect(400).errors();
         assert!(refused.contains("no such user any more"), "{refused}");
@@ -120,8 +120,8 @@ fn transaction_identifies_code_made_roles() {
     for gone in [&issued.username, "hidden", &second, "renamed"] {
         assert!(!world.role_exists(gone), "{gone}");
     }
-    for kept in ["readers", "app_group"] {
-        assert!(world.role_exists(kept), "{kept} is shared, and logs nobody in");
+    for role in ["readers", "app_group"] {
+        assert!(world.role_exists(role), "{role} is shared, and logs nobody in");
     }
 }
 

@@ -53,8 +53,8 @@ fn is_ended(session: &mut Child) {
 #[test]
 fn createrole_suffices_to_remove_user_and_sessions() {
     let world = World::kept_by("CREATEROLE");
-    let told = world.reconnect().warnings();
-    assert!(!told.contains("CREATEROLE"), "{told}");
+    let warnings = world.reconnect().warnings();
+    assert!(!warnings.contains("CREATEROLE"), "{warnings}");
     let credential = world.credential("reader");
     let mut session = world.postgres.sleeper(&credential.username, &credential.password);
     world.revoke(&credential.lease);
@@ -69,8 +69,11 @@ fn revocation_without_createrole_fails_visibly_and_keeps_lease() {
     let left = world.credential("reader");
     let mut session = world.postgres.sleeper(&credential.username, &credential.password);
     world.postgres.query("ALTER ROLE keeper NOCREATEROLE");
-    let told = world.reconnect().warnings();
-    assert!(told.contains("connection \"demo\"") && told.contains("CREATEROLE"), "{told}");
+    let warnings = world.reconnect().warnings();
+    assert!(
+        warnings.contains("connection \"demo\"") && warnings.contains("CREATEROLE"),
+        "{warnings}"
+    );
     let refused = world.refuses_to_revoke(&credential);
     assert!(refused.contains("keeper") && refused.contains("again"), "{refused}");
     // Revocation statements that leave the user in place are not a removal.

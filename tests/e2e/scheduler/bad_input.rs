@@ -12,7 +12,7 @@ fn assert_unchanged(scheduler: &Scheduler, before: &Value) {
 #[test]
 fn bad_roles_are_refused_with_every_reason() {
     let scheduler = bed();
-    let made = role(&scheduler, "made");
+    let created_role = role(&scheduler, "made");
     let before = scheduler.manage("GET", "/v1/acl/roles", &Value::Null).json();
     let link = json!([{ "Name": "readonly" }]);
     for (body, text) in [
@@ -34,7 +34,7 @@ fn bad_roles_are_refused_with_every_reason() {
         assert_eq!(answer.status, 400, "{body}: {}", answer.text());
         assert!(answer.text().to_lowercase().contains(&text.to_lowercase()), "{}", answer.text());
     }
-    let path = format!("/v1/acl/role/{}", id(&made));
+    let path = format!("/v1/acl/role/{}", id(&created_role));
     let other = json!({ "ID": "other", "Name": "x", "Policies": link });
     let answer = scheduler.ask("PUT", &path, &scheduler.management, &other);
     assert_refused(&answer, 400, "ACL role ID does not match request path");
@@ -139,15 +139,19 @@ fn answers_have_headers_indentation_and_compression_as_asked() {
     let list = scheduler.manage("GET", "/v1/acl/roles?pretty", &Value::Null);
     assert!(list.text().starts_with("[\n    {\n        \"CreateIndex\""), "{}", list.text());
     for name in ["index", "lastcontact", "knownleader"] {
-        let told = |prefix: &str| list.header(&format!("x-{prefix}-{name}")).map(str::to_owned);
-        assert!(told("nomad").is_some() && told("nomad") == told("scheduler"), "{name}");
+        let header_of =
+            |prefix: &str| list.header(&format!("x-{prefix}-{name}")).map(str::to_owned);
+        assert!(
+            header_of("nomad").is_some() && header_of("nomad") == header_of("scheduler"),
+            "{name}"
+        );
     }
     assert_eq!(list.header("vary"), Some("Accept-Encoding"));
-    let asked = PlainRequest::new("GET", "/v1/acl/roles").with_token(&scheduler.management);
-    let packed = asked.clone().with_header("Accept-Encoding", "gzip").send(scheduler.address());
+    let request = PlainRequest::new("GET", "/v1/acl/roles").with_token(&scheduler.management);
+    let packed = request.clone().with_header("Accept-Encoding", "gzip").send(scheduler.address());
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert!(packed.body.starts_with(&[0x1f, 0x8b]), "gzip begins with its two bytes");
-    let plain = asked.with_header("Accept-Encoding", "gzip;q=0").send(scheduler.address());
+    let plain = request.with_header("Accept-Encoding", "gzip;q=0").send(scheduler.address());
     assert_eq!((plain.header("content-encoding"), plain.status), (None, 200));
     let done = scheduler.manage("DELETE", "/v1/acl/policy/none", &Value::Null);
     assert_eq!((done.body.len(), done.header("content-type")), (0, None));

@@ -28,9 +28,9 @@ pub(super) fn parked(scheduler: &Scheduler) -> usize {
 
 /// The value of a host metric.
 pub(super) fn gauge(scheduler: &Scheduler, name: &str) -> usize {
-    let asked = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
-    let asked = asked.with_header("X-Vault-Token", bulkhead_tests::bulkhead::ROOT);
-    let text = asked.send(scheduler.server.address()).text();
+    let request = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
+    let request = request.with_header("X-Vault-Token", bulkhead_tests::bulkhead::ROOT);
+    let text = request.send(scheduler.server.address()).text();
     let line = text.lines().find(|line| line.starts_with(name));
     let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
@@ -90,9 +90,9 @@ fn blocking_read_waits_for_own_change_only() {
 #[test]
 fn deletion_ends_blocking_reads_and_missing_role_blocks() {
     let scheduler = bed();
-    let made = role(&scheduler, "made");
-    let path = format!("/v1/acl/role/{}", id(&made));
-    let index = made["ModifyIndex"].as_u64().expect("an index");
+    let created_role = role(&scheduler, "made");
+    let path = format!("/v1/acl/role/{}", id(&created_role));
+    let index = created_role["ModifyIndex"].as_u64().expect("an index");
     let of_made = wait_for(&scheduler, &path, &scheduler.management, index);
     await_parked(&scheduler, 1);
     scheduler.manage("DELETE", &path, &Value::Null);
@@ -125,15 +125,15 @@ fn blocking_read_times_out_with_current_state() {
 #[test]
 fn token_revoked_during_blocking_read_learns_nothing() {
     let scheduler = bed();
-    let made = role(&scheduler, "made");
-    let client = token(&scheduler, &[&made]);
-    let path = format!("/v1/acl/role/{}", id(&made));
-    let index = made["ModifyIndex"].as_u64().expect("an index");
+    let created_role = role(&scheduler, "made");
+    let client = token(&scheduler, &[&created_role]);
+    let path = format!("/v1/acl/role/{}", id(&created_role));
+    let index = created_role["ModifyIndex"].as_u64().expect("an index");
     let waiting = wait_for(&scheduler, &path, secret(&client), index);
     await_parked(&scheduler, 1);
     let accessor = client["AccessorID"].as_str().expect("an accessor");
     scheduler.manage("DELETE", &format!("/v1/acl/token/{accessor}"), &Value::Null);
-    let mut changed = made;
+    let mut changed = created_role;
     changed["Description"] = json!("a secret of later");
     scheduler.manage("PUT", &path, &changed);
     let answer = receive_soon(waiting);

@@ -24,9 +24,9 @@ fn one_write_answers_thousands_of_parked_reads() {
     let reads = reads();
     let scheduler = bed();
     let list = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);
-    let asked = |path: &str| PlainRequest::new("GET", path).with_token(&scheduler.management);
-    let at_once = asked("/v1/acl/roles");
-    let waiting = asked(&format!("/v1/acl/roles?index={}&wait=300s", list.index()));
+    let request_to = |path: &str| PlainRequest::new("GET", path).with_token(&scheduler.management);
+    let at_once = request_to("/v1/acl/roles");
+    let waiting = request_to(&format!("/v1/acl/roles?index={}&wait=300s", list.index()));
     let (mut streams, mut grown) = (Vec::new(), 0);
     // In batches, because a mount queues at most 1,024 requests for an instance, and the server
     // closes a connection that is idle for ten seconds.
@@ -63,18 +63,18 @@ fn one_write_answers_thousands_of_parked_reads() {
 #[test]
 fn a_watcher_misses_no_change_of_a_writer() {
     let scheduler = bed();
-    let made = role(&scheduler, "watched");
-    let id = made["ID"].as_str().expect("an identifier");
+    let created_role = role(&scheduler, "watched");
+    let id = created_role["ID"].as_str().expect("an identifier");
     let path = format!("/v1/acl/role/{id}");
     let said = std::env::var("BULKHEAD_WATCHED_ROUNDS");
     let rounds = said.map_or(200, |said| said.parse().expect("a number of rounds"));
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
-            let mut index = made["ModifyIndex"].as_u64().expect("an index");
+            let mut index = created_role["ModifyIndex"].as_u64().expect("an index");
             loop {
-                let asked = format!("{path}?index={index}&wait=20s");
+                let target = format!("{path}?index={index}&wait=20s");
                 let began = Instant::now();
-                let seen = scheduler.manage("GET", &asked, &Value::Null);
+                let seen = scheduler.manage("GET", &target, &Value::Null);
                 assert!(began.elapsed() < Duration::from_secs(15), "a change was missed");
                 index = seen.index();
                 if seen.json()["Description"] == format!("round {rounds}") {
@@ -83,7 +83,7 @@ fn a_watcher_misses_no_change_of_a_writer() {
             }
         });
         for round in 1..=rounds {
-            let mut changed = made.clone();
+            let mut changed = created_role.clone();
             changed["Description"] = format!("round {round}").into();
             scheduler.manage("PUT", &path, &changed);
         }

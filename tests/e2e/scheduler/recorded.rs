@@ -80,8 +80,8 @@ impl PlaceholderValues {
         }
         let (plain, is_upper) = name.strip_suffix('^').map_or((name, false), |name| (name, true));
         let (plain, length) = plain.split_once(':').unwrap_or((plain, "36"));
-        let known = self.0.get(plain.trim_end_matches('&')).ok_or_else(|| name.to_owned())?;
-        let part: String = known.chars().take(length.parse().unwrap_or(36)).collect();
+        let value = self.0.get(plain.trim_end_matches('&')).ok_or_else(|| name.to_owned())?;
+        let part: String = value.chars().take(length.parse().unwrap_or(36)).collect();
         Ok(if is_upper { part.to_uppercase() } else { part })
     }
 }

@@ -90,11 +90,11 @@ fn renamed(role: &Value, name: &str) -> Value {
 #[test]
 fn role_appears_and_follows_in_other_region() {
     let regions = Regions::start();
-    let made = role(&regions.global, "made");
-    regions.until_name("made", Some(id(&made)));
-    let path = format!("/v1/acl/role/{}", id(&made));
-    regions.global.manage("PUT", &path, &renamed(&made, "renamed"));
-    regions.until_name("renamed", Some(id(&made)));
+    let created_role = role(&regions.global, "made");
+    regions.until_name("made", Some(id(&created_role)));
+    let path = format!("/v1/acl/role/{}", id(&created_role));
+    regions.global.manage("PUT", &path, &renamed(&created_role, "renamed"));
+    regions.until_name("renamed", Some(id(&created_role)));
     regions.until_name("made", None);
     regions.global.manage("DELETE", &path, &Value::Null);
     regions.until_name("renamed", None);
@@ -109,13 +109,13 @@ fn write_through_other_region_is_readable_at_once() {
     for round in 0..20 {
         let name = format!("r-{round}");
         let body = json!({ "Name": name, "Policies": [{ "Name": "readonly" }] });
-        let made = regions.write("PUT", "/v1/acl/role", &body);
-        assert_eq!(made.status, 200, "{}", made.text());
-        let path = format!("/v1/acl/role/{}", id(&made.json()));
+        let answer = regions.write("PUT", "/v1/acl/role", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let path = format!("/v1/acl/role/{}", id(&answer.json()));
         assert_eq!(regions.read(&path).json()["Name"], name);
         let there = regions.read(&format!("{path}?region=global"));
-        assert_eq!(there.json(), made.json());
-        assert_eq!(there.index(), made.index());
+        assert_eq!(there.json(), answer.json());
+        assert_eq!(there.index(), answer.index());
         if round % 2 == 1 {
             assert_eq!(regions.write("DELETE", &path, &Value::Null).status, 200);
             assert_eq!(regions.read(&path).status, 404);
@@ -166,8 +166,8 @@ fn unresponsive_link_fails_only_writes_in_time() {
     assert_eq!(refused.status, 500, "{}", refused.text());
     assert_eq!(regions.read("/v1/acl/roles").status, 200);
     regions.link.restore();
-    let made = role(&regions.global, "made");
-    regions.until_name("made", Some(id(&made)));
+    let created_role = role(&regions.global, "made");
+    regions.until_name("made", Some(id(&created_role)));
 }
 
 #[test]
@@ -175,16 +175,16 @@ fn revoked_replication_token_deletes_nothing_until_replaced() {
     let regions = Regions::start();
     let body = json!({ "Name": "r", "Type": "management" });
     let token = regions.global.manage("PUT", "/v1/acl/token", &body).json();
-    let kept = role(&regions.global, "kept");
+    let kept_role = role(&regions.global, "kept");
     regions.follow(super::secret(&token));
-    regions.until_name("kept", Some(id(&kept)));
+    regions.until_name("kept", Some(id(&kept_role)));
     let accessor = token["AccessorID"].as_str().expect("an accessor");
     regions.global.manage("DELETE", &format!("/v1/acl/token/{accessor}"), &Value::Null);
     let printed = || regions.west.server.printed();
     until_true("the refusal is logged", SOON, || {
         printed().contains("does not take the replication token")
     });
-    let path = format!("/v1/acl/role/{}", id(&kept));
+    let path = format!("/v1/acl/role/{}", id(&kept_role));
     regions.global.manage("DELETE", &path, &Value::Null);
     assert_eq!(regions.read(&path).status, 200);
     regions.follow(&regions.global.management);
@@ -194,13 +194,13 @@ fn revoked_replication_token_deletes_nothing_until_replaced() {
 #[test]
 fn a_weak_token_deletes_nothing() {
     let regions = Regions::apart();
-    let kept = role(&regions.west, "kept");
+    let kept_role = role(&regions.west, "kept");
     let client = super::token(&regions.global, &[]);
     regions.follow(super::secret(&client));
     let printed = || regions.west.server.printed();
     until_true("the refusal is logged", SOON, || printed().contains("replication-failed"));
-    let path = format!("/v1/acl/role/{}", id(&kept));
-    assert_eq!(regions.west.manage("GET", &path, &Value::Null).json(), kept);
+    let path = format!("/v1/acl/role/{}", id(&kept_role));
+    assert_eq!(regions.west.manage("GET", &path, &Value::Null).json(), kept_role);
     regions.west.server.assert_silent(super::secret(&client));
     regions.follow(&regions.global.management);
     regions.until_followed();
@@ -214,10 +214,10 @@ fn blocked_list_wakes_when_replicated_write_lands() {
     let path = format!("/v1/acl/roles?index={before}&wait=25s");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| regions.read(&path));
-        let made = role(&regions.global, "made");
+        let created_role = role(&regions.global, "made");
         let answer = waiting.join().expect("an answer");
         assert!(answer.index() > before);
-        assert_eq!(answer.json()[0]["ID"], made["ID"]);
+        assert_eq!(answer.json()[0]["ID"], created_role["ID"]);
     });
 }
 
@@ -242,7 +242,7 @@ fn a_local_token_reads_and_writes_no_role() {
 #[test]
 fn regions_that_follow_each_other_replicate_nothing() {
     let regions = Regions::apart();
-    let kept = role(&regions.global, "kept");
+    let kept_role = role(&regions.global, "kept");
     let body = json!({ "Name": "l", "Type": "management" });
     let local = regions.west.manage("PUT", "/v1/acl/token", &body).json();
     regions.follow(&regions.global.management);
@@ -257,6 +257,6 @@ fn regions_that_follow_each_other_replicate_nothing() {
     let body = json!({ "Name": "x", "Policies": [] });
     let answer = regions.global.ask("PUT", "/v1/acl/role", regions.token(), &body);
     assert_refused(&answer, 500, "No path to region");
-    let path = format!("/v1/acl/role/{}", id(&kept));
-    assert_eq!(regions.global.manage("GET", &path, &Value::Null).json(), kept);
+    let path = format!("/v1/acl/role/{}", id(&kept_role));
+    assert_eq!(regions.global.manage("GET", &path, &Value::Null).json(), kept_role);
 }

@@ -60,8 +60,8 @@ fn bad_token_is_refused_and_not_deemed_anonymous() {
         ("X-Scheduler-Token", "nope"),
         ("Authorization", "Bearer nope"),
     ] {
-        let asked = PlainRequest::new("GET", "/v1/acl/roles").with_header(header, value);
-        assert_refused(&asked.send(scheduler.address()), 403, DENIED);
+        let request = PlainRequest::new("GET", "/v1/acl/roles").with_header(header, value);
+        assert_refused(&request.send(scheduler.address()), 403, DENIED);
     }
     let management = scheduler.management.clone();
     for (header, value) in [
@@ -69,8 +69,8 @@ fn bad_token_is_refused_and_not_deemed_anonymous() {
         ("X-Scheduler-Token", management.clone()),
         ("Authorization", format!("bearer {management}")),
     ] {
-        let asked = PlainRequest::new("GET", "/v1/acl/tokens").with_header(header, &value);
-        assert_eq!(asked.send(scheduler.address()).status, 200, "{header}");
+        let request = PlainRequest::new("GET", "/v1/acl/tokens").with_header(header, &value);
+        assert_eq!(request.send(scheduler.address()).status, 200, "{header}");
     }
     scheduler.server.assert_silent(&management);
 }
@@ -82,16 +82,16 @@ fn host_token_is_refused_and_reaches_no_component() {
     for (header, value) in
         [("X-Vault-Token", root.to_owned()), ("Authorization", format!("Bearer {root}"))]
     {
-        let asked = PlainRequest::new("GET", "/v1/acl/tokens").with_header(header, &value);
-        assert_refused(&asked.send(scheduler.address()), 403, DENIED);
-        let main = PlainRequest { path: "/v1/acl/tokens".to_owned(), ..asked };
+        let request = PlainRequest::new("GET", "/v1/acl/tokens").with_header(header, &value);
+        assert_refused(&request.send(scheduler.address()), 403, DENIED);
+        let main = PlainRequest { path: "/v1/acl/tokens".to_owned(), ..request };
         assert_refused(&main.send(scheduler.server.address()), 403, DENIED);
     }
     // The same API below the mount on the server's own listener.
-    let asked = PlainRequest::new("GET", "/v1/acl/tokens").with_token(&scheduler.management);
-    assert_eq!(asked.send(scheduler.server.address()).status, 200);
-    let whole = PlainRequest { path: "/v1/acl/v1/regions".to_owned(), ..asked };
-    assert_eq!(whole.send(scheduler.server.address()).json(), json!(["global"]));
+    let request = PlainRequest::new("GET", "/v1/acl/tokens").with_token(&scheduler.management);
+    assert_eq!(request.send(scheduler.server.address()).status, 200);
+    let regions_request = PlainRequest { path: "/v1/acl/v1/regions".to_owned(), ..request };
+    assert_eq!(regions_request.send(scheduler.server.address()).json(), json!(["global"]));
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn concurrent_creations_of_one_name_succeed_once() {
 #[test]
 fn roles_tokens_and_indexes_survive_a_kill() {
     let mut scheduler = bed();
-    let made = role(&scheduler, "kept");
-    let client = token(&scheduler, &[&made]);
+    let created_role = role(&scheduler, "kept");
+    let client = token(&scheduler, &[&created_role]);
     let before = scheduler.manage("GET", "/v1/acl/roles", &Value::Null);
     scheduler.server.kill();
     scheduler.start_again();

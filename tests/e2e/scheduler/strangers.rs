@@ -34,9 +34,9 @@ fn body_of_names(bytes: usize) -> Vec<u8> {
 fn long_lists_of_strangers_cost_little_processor_time() {
     let scheduler = bed();
     let send = |token: &str, body: &[u8]| {
-        let mut asked = PlainRequest::new("PUT", "/v1/acl/token").with_token(token);
-        asked.body = body.to_vec();
-        asked.send(scheduler.address())
+        let mut request = PlainRequest::new("PUT", "/v1/acl/token").with_token(token);
+        request.body = body.to_vec();
+        request.send(scheduler.address())
     };
     let (large, small) = (body_of_names(1 << 20), body_of_names(60 << 10));
     assert!(large.len() > 1_000_000 && small.len() > 55_000, "{} {}", large.len(), small.len());
@@ -70,12 +70,12 @@ fn chunked_bodies_of_strangers_are_bounded() {
         (scheduler.management.as_str(), 70 << 10, 200),
     ] {
         let body = body_of_names(bytes);
-        let asked = PlainRequest::new("PUT", "/v1/acl/token").with_token(token);
-        let mut asked = asked.with_header("Transfer-Encoding", "chunked");
-        asked.body = format!("{:x}\r\n", body.len()).into_bytes();
-        asked.body.extend_from_slice(&body);
-        asked.body.extend_from_slice(b"\r\n0\r\n\r\n");
-        let answer = asked.send(scheduler.address());
+        let request = PlainRequest::new("PUT", "/v1/acl/token").with_token(token);
+        let mut request = request.with_header("Transfer-Encoding", "chunked");
+        request.body = format!("{:x}\r\n", body.len()).into_bytes();
+        request.body.extend_from_slice(&body);
+        request.body.extend_from_slice(b"\r\n0\r\n\r\n");
+        let answer = request.send(scheduler.address());
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
     }
 }
@@ -174,9 +174,9 @@ fn parked_strangers_leave_places_to_callers_with_tokens() {
 #[test]
 fn requests_in_flight_hide_secrets_in_paths() {
     let scheduler = bed();
-    let made = role(&scheduler, "made");
-    let id = made["ID"].as_str().expect("an identifier");
-    let index = made["ModifyIndex"].as_u64().expect("an index");
+    let created_role = role(&scheduler, "made");
+    let id = created_role["ID"].as_str().expect("an identifier");
+    let index = created_role["ModifyIndex"].as_u64().expect("an index");
     let path = format!("/v1/acl/role/{id}");
     let _waiting = wait_for(&scheduler, &path, &scheduler.management, index);
     await_parked(&scheduler, 1);

@@ -15,10 +15,10 @@ fn a_second_bootstrap_needs_an_operators_reset() {
     let bad = again(&json!({ "BootstrapSecret": "nope" }));
     assert_refused(&bad, 400, "invalid acl token");
     let chosen = "cccccccc-0000-4000-8000-000000000001";
-    let made = again(&json!({ "BootstrapSecret": chosen }));
-    assert_eq!(made.json()["SecretID"], chosen);
-    assert!(made.index() > 2, "the second bootstrap follows the first and the reset");
-    let text = format!("ACL bootstrap already done (reset index: {})", made.index());
+    let answer = again(&json!({ "BootstrapSecret": chosen }));
+    assert_eq!(answer.json()["SecretID"], chosen);
+    assert!(answer.index() > 2, "the second bootstrap follows the first and the reset");
+    let text = format!("ACL bootstrap already done (reset index: {})", answer.index());
     assert_refused(&again(&Value::Null), 400, &text);
     scheduler.manage("GET", "/v1/acl/tokens", &Value::Null);
 }
@@ -66,15 +66,15 @@ fn pages_continue_after_deletion_of_named_token() {
                                  "Global": true });
             scheduler.manage("PUT", "/v1/acl/token", &global);
         }
-        let (whole, _) = listed(order);
+        let (accessors, _) = listed(order);
         // The second page begins with a token that the test may delete.
-        let size = if own["AccessorID"] == whole[2] { 3 } else { 2 };
+        let size = if own["AccessorID"] == accessors[2] { 3 } else { 2 };
         let next = listed(&format!("{order}&per_page={size}")).1.expect("a second page");
-        let named = &whole[size];
+        let named = &accessors[size];
         assert!(next.ends_with(named.as_str()), "{next} names {named}");
         scheduler.manage("DELETE", &format!("/v1/acl/token/{named}"), &Value::Null);
         let (rest, _) = listed(&format!("{order}&next_token={next}"));
-        assert_eq!(rest, whole[size + 1..], "{order}");
+        assert_eq!(rest, accessors[size + 1..], "{order}");
     }
     assert_eq!(listed("next_token=zzz").0, Vec::<String>::new());
 }
@@ -82,11 +82,11 @@ fn pages_continue_after_deletion_of_named_token() {
 #[test]
 fn links_follow_roles_and_deleted_role_grants_nothing() {
     let scheduler = bed();
-    let made = role(&scheduler, "made");
-    let client = token(&scheduler, &[&made]);
-    assert_eq!(client["Roles"], json!([{ "ID": made["ID"], "Name": "made" }]));
-    let path = format!("/v1/acl/role/{}", made["ID"].as_str().expect("an identifier"));
-    let mut renamed = made.clone();
+    let created_role = role(&scheduler, "made");
+    let client = token(&scheduler, &[&created_role]);
+    assert_eq!(client["Roles"], json!([{ "ID": created_role["ID"], "Name": "made" }]));
+    let path = format!("/v1/acl/role/{}", created_role["ID"].as_str().expect("an identifier"));
+    let mut renamed = created_role.clone();
     renamed["Name"] = json!("renamed");
     scheduler.manage("PUT", &path, &renamed);
     let own = scheduler.ask("GET", "/v1/acl/token/self", secret(&client), &Value::Null);
@@ -103,16 +103,19 @@ fn token_keeps_expiry_and_upload_refuses_used_secret() {
     let scheduler = bed();
     let given = json!({ "Name": "n", "Type": "client", "Policies": ["readonly"],
                         "ExpirationTTL": "10m" });
-    let made = scheduler.manage("PUT", "/v1/acl/token", &given).json();
-    assert_eq!(made["ExpirationTTL"], "10m0s");
-    let accessor = made["AccessorID"].as_str().expect("an accessor");
+    let created_token = scheduler.manage("PUT", "/v1/acl/token", &given).json();
+    assert_eq!(created_token["ExpirationTTL"], "10m0s");
+    let accessor = created_token["AccessorID"].as_str().expect("an accessor");
     let path = format!("/v1/acl/token/{accessor}");
     let update = json!({ "AccessorID": accessor, "Name": "m", "Type": "client",
                          "Policies": ["readonly"] });
     let updated = scheduler.manage("PUT", &path, &update).json();
-    assert_eq!(updated["ExpirationTime"], made["ExpirationTime"], "a missing field is unchanged");
+    assert_eq!(
+        updated["ExpirationTime"], created_token["ExpirationTime"],
+        "a missing field is unchanged"
+    );
     let upload = json!({ "AccessorID": "aaaaaaaa-0000-4000-8000-000000000001",
-                         "SecretID": made["SecretID"], "Name": "u", "Type": "client",
+                         "SecretID": created_token["SecretID"], "Name": "u", "Type": "client",
                          "Policies": ["readonly"] });
     let answer = scheduler.ask("PUT", "/v1/acl/token", &scheduler.management, &upload);
     assert_eq!(answer.status, 400, "{}", answer.text());

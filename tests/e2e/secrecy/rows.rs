@@ -130,11 +130,11 @@ fn refused_connections_change_nothing_and_show_nothing() {
 
 /// The fields of a client certificate with the secret as authority, and with `options` on top.
 fn certificate(options: Value) -> Value {
-    let whole = json!({
+    let config = json!({
         "common_name_template": "{{.Username}}", "ca_cert": CANARY, "ca_private_key": CANARY,
         "key_type": "ec",
     });
-    json!({ "credential_type": "client_certificate", "credential_config": with(whole, options) })
+    json!({ "credential_type": "client_certificate", "credential_config": with(config, options) })
 }
 
 /// Client certificates of a role, each with another wrong option.

@@ -82,9 +82,9 @@ fn check_client(state: &TenantState, field: &dyn Fn(&str) -> String) -> Result<(
         };
     }
     let secret = field("client_secret");
-    let found = application.secrets.iter().find(|known| known.text == secret);
+    let found = application.secrets.iter().find(|entry| entry.text == secret);
     match found {
-        Some(known) if known.usable <= Instant::now() => Ok(()),
+        Some(entry) if entry.usable <= Instant::now() => Ok(()),
         _ => Err(refused(401, "invalid_client", "AADSTS7000215: Invalid client secret provided.")),
     }
 }

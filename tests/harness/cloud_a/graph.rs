@@ -43,11 +43,11 @@ fn find(cloud: &CloudA, request: &Request) -> Response {
 }
 
 fn add(cloud: &CloudA, request: &Request, object: &str) -> Response {
-    let asked = request.json()["passwordCredential"].clone();
+    let fields = request.json()["passwordCredential"].clone();
     let (key_id, text) = (cloud.guid(), cloud.number("s3cret~B"));
     let usable = Instant::now() + held(&cloud.state).propagation;
     changed(cloud, object, |application, _| {
-        let word = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
+        let word = |name: &str| fields[name].as_str().unwrap_or_default().to_owned();
         let secret = Secret {
             key_id,
             display_name: word("displayName"),
@@ -55,10 +55,10 @@ fn add(cloud: &CloudA, request: &Request, object: &str) -> Response {
             end: word("endDateTime"),
             usable,
         };
-        let mut told = credential(&secret);
-        told["secretText"] = json!(text);
+        let mut answer = credential(&secret);
+        answer["secretText"] = json!(text);
         application.secrets.push(secret);
-        Response::json(200, &told)
+        Response::json(200, &answer)
     })
 }
 
@@ -80,7 +80,7 @@ fn changed(
     change: impl FnOnce(&mut StoredApplication, &str) -> Response,
 ) -> Response {
     let mut state = held(&cloud.state);
-    let found = state.applications.iter_mut().find(|(_, known)| known.object == object);
+    let found = state.applications.iter_mut().find(|(_, application)| application.object == object);
     match found {
         Some((client_id, application)) => change(application, client_id),
         None => error(404, "Request_ResourceNotFound", "Resource does not exist."),

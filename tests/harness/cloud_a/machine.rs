@@ -64,7 +64,7 @@ impl Machine {
             client: guid("00000000-bbbb-4000-8000", &format!("{group}/{name}")),
             resource: None,
         };
-        let mut made = Self {
+        let mut machine = Self {
             id: String::new(),
             identity,
             shape,
@@ -74,8 +74,8 @@ impl Machine {
             location: "westus2".to_owned(),
             scale_set: None,
         };
-        made.id = made.own_id();
-        made
+        machine.id = machine.own_id();
+        machine
     }
 
     #[must_use]
@@ -111,13 +111,13 @@ impl Machine {
     #[must_use]
     pub fn of_flexible(set: &Self, suffix: &str) -> Self {
         let name = format!("{}_{suffix}", set.name);
-        let mut made = Self::of(ResourceKind::Machine, &set.group, &name);
-        made.subscription = set.subscription.clone();
-        made.location = set.location.clone();
-        made.identity = set.identity.clone();
-        made.scale_set = Some(set.id.clone());
-        made.id = made.own_id();
-        made
+        let mut machine = Self::of(ResourceKind::Machine, &set.group, &name);
+        machine.subscription = set.subscription.clone();
+        machine.location = set.location.clone();
+        machine.identity = set.identity.clone();
+        machine.scale_set = Some(set.id.clone());
+        machine.id = machine.own_id();
+        machine
     }
 
     fn own_id(&self) -> String {

@@ -46,8 +46,8 @@ pub(super) fn answer(cloud: &CloudA, request: &Request) -> Response {
     }
 }
 
-fn check_version(version: &str, known: &[&str], answer: impl FnOnce() -> Response) -> Response {
-    match known.contains(&version) {
+fn check_version(version: &str, versions: &[&str], answer: impl FnOnce() -> Response) -> Response {
+    match versions.contains(&version) {
         true => answer(),
         false => error(
             400,

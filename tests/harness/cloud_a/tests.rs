@@ -27,8 +27,8 @@ fn access(cloud: &CloudA, client: &str, secret: &str, audience: &str) -> (u16, S
     );
     let path = format!("/{TENANT}/oauth2/v2.0/token");
     let answer = directory::answer(cloud, &request(Method::POST, &path, "", "", &body));
-    let told: Value = serde_json::from_slice(&answer.body).unwrap();
-    (answer.status, told["access_token"].as_str().unwrap_or_default().to_owned())
+    let reply: Value = serde_json::from_slice(&answer.body).unwrap();
+    (answer.status, reply["access_token"].as_str().unwrap_or_default().to_owned())
 }
 
 #[test]

@@ -26,8 +26,8 @@ pub(super) fn answer(cloud: &CloudB, request: &Request) -> Response {
         ("GET", []) => Response::json(200, &shown(&account)),
         ("GET", ["keys"]) => {
             let named = |kid: &String| {
-                let made = cloud.made(&account.email, kid);
-                json!({ "name": key_name(&account, kid), "validAfterTime": made })
+                let creation_time = cloud.made(&account.email, kid);
+                json!({ "name": key_name(&account, kid), "validAfterTime": creation_time })
             };
             let all: Vec<Value> = cloud.keys(&account.email).iter().map(named).collect();
             Response::json(200, &json!({ "keys": all }))
@@ -69,15 +69,15 @@ fn create(cloud: &CloudB, request: &Request, account: &Account) -> Response {
         return error(429, "RESOURCE_EXHAUSTED", "Maximum number of keys on account reached.");
     }
     let propagation = held(&cloud.state).propagation;
-    let Some(made) = cloud.new_key(&account.email, propagation) else {
+    let Some(key) = cloud.new_key(&account.email, propagation) else {
         return error(404, "NOT_FOUND", "Unknown service account");
     };
-    let kid = made["private_key_id"].as_str().unwrap_or_default();
+    let kid = key["private_key_id"].as_str().unwrap_or_default();
     Response::json(
         200,
         &json!({
             "name": key_name(account, kid), "privateKeyType": kind,
-            "privateKeyData": STANDARD.encode(made.to_string()),
+            "privateKeyData": STANDARD.encode(key.to_string()),
             "keyAlgorithm": "KEY_ALG_RSA_2048", "keyOrigin": "GOOGLE_PROVIDED",
             "validAfterTime": cloud.made(&account.email, kid),
             "validBeforeTime": "9999-12-31T23:59:59Z",

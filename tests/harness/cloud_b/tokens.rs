@@ -68,11 +68,11 @@ fn proves(cloud: &CloudB, assertion: &str) -> bool {
     };
     let seconds = |name: &str| claims[name].as_u64().unwrap_or_default();
     let in_time = seconds("exp") > now() && seconds("exp") <= seconds("iat") + 3_600;
-    let known = account.keys.iter().find(|key| header["kid"] == json!(key.signer.kid));
+    let signing_key = account.keys.iter().find(|key| header["kid"] == json!(key.signer.kid));
     in_time
         && claims["aud"] == json!(TOKEN_URL)
         && claims["scope"].as_str().is_some_and(|scope| !scope.is_empty())
-        && known.is_some_and(|key| {
+        && signing_key.is_some_and(|key| {
             key.usable <= Instant::now() && key.signer.claims(assertion).is_some()
         })
 }
@@ -107,7 +107,7 @@ fn is_federated(cloud: &CloudB, audience: &str, token: &str) -> bool {
     let keys = federated.jwks["keys"].as_array().into_iter().flatten();
     let is_for = |text: &str| {
         let audiences = claims["aud"].as_array().cloned().unwrap_or(vec![claims["aud"].clone()]);
-        audiences.iter().any(|known| known == text || *known == json!(format!("https:{text}")))
+        audiences.iter().any(|entry| entry == text || *entry == json!(format!("https:{text}")))
     };
     claims["iss"] == json!(federated.issuer)
         && claims["sub"] == json!(federated.subject)
@@ -125,8 +125,8 @@ pub(super) fn impersonate(cloud: &CloudB, request: &Request) -> Response {
     let (Some(email), "POST") = (email, request.method.as_str()) else {
         return error(404, "NOT_FOUND", "no such method");
     };
-    let known = |token: &str| held(&cloud.state).exchanged.get(token).copied();
-    if request.bearer().and_then(known).is_none_or(|until| until <= Instant::now()) {
+    let expiry_of = |token: &str| held(&cloud.state).exchanged.get(token).copied();
+    if request.bearer().and_then(expiry_of).is_none_or(|until| until <= Instant::now()) {
         return error(401, "UNAUTHENTICATED", "Request had invalid credentials.");
     }
     if !held(&cloud.state).accounts.contains_key(email) {

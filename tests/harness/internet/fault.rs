@@ -94,9 +94,9 @@ impl Fault {
             }
             Self::Truncate => {
                 let mut response = site();
-                let whole = response.body.len().max(2);
-                response.body.truncate(whole / 2);
-                PreparedAnswer { missing: whole - response.body.len(), response }
+                let length = response.body.len().max(2);
+                response.body.truncate(length / 2);
+                PreparedAnswer { missing: length - response.body.len(), response }
             }
             Self::Malform => {
                 let mut response = site();

@@ -44,7 +44,7 @@ impl Request {
 /// Returns the value of `name` in `a=b&c=d`.
 fn pair(text: &str, name: &str) -> Option<String> {
     let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.find_map(|(known, value)| (decoded(known) == name).then(|| decoded(value)))
+    pairs.find_map(|(key, value)| (decoded(key) == name).then(|| decoded(value)))
 }
 
 /// Decodes percent signs and pluses.

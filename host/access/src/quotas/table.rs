@@ -90,7 +90,7 @@ impl Quotas {
     ///
     /// # Errors
     /// 429 if the quota is used up. The store's failure.
-    pub async fn let_in(
+    pub async fn admit(
         &self,
         store: &Store,
         mount: &str,

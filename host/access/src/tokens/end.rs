@@ -76,7 +76,7 @@ impl Tokens {
             let (mut unit, mut ended) = (self.store.begin(), Vec::new());
             for Address { key, .. } in page {
                 if let Some(record) =
-                    self.read_or_tell(&mut unit, key).await?.filter(|record| is_meant(record))
+                    self.read_or_log(&mut unit, key).await?.filter(|record| is_meant(record))
                 {
                     begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
                     ended.push(key.clone());
@@ -148,7 +148,7 @@ impl Tokens {
             for Address { key, .. } in page {
                 // An unreadable token is unusable, but its children may be usable. Its row is
                 // removed with the tree.
-                if let Some(record) = self.read_or_tell(&mut unit, key).await? {
+                if let Some(record) = self.read_or_log(&mut unit, key).await? {
                     match record.ended {
                         // This token released its children before.
                         Some(TokenEnding::Alone) => continue,
@@ -185,7 +185,7 @@ impl Tokens {
         for Address { key, .. } in page {
             // A token that is ending keeps its own due time.
             if let Some(record) =
-                self.read_or_tell(&mut unit, key).await?.filter(|record| record.ended.is_none())
+                self.read_or_log(&mut unit, key).await?.filter(|record| record.ended.is_none())
             {
                 put(&mut unit, key, &TokenRecord { parent: None, ..TokenRecord::clone(&record) })?;
             }
@@ -195,7 +195,7 @@ impl Tokens {
 
     /// Reads a token. Returns `None` if the token does not exist, or if its row cannot be read; the
     /// latter is logged for the operator.
-    pub(super) async fn read_or_tell(
+    pub(super) async fn read_or_log(
         &self,
         unit: &mut Unit,
         key: &str,
@@ -218,7 +218,7 @@ impl Tokens {
             let mut unit = self.store.begin();
             // If the row was removed meanwhile, the key may belong to a new token with the same
             // text.
-            if self.read_or_tell(&mut unit, key).await?.is_some_and(|record| record.ended.is_none())
+            if self.read_or_log(&mut unit, key).await?.is_some_and(|record| record.ended.is_none())
             {
                 return Ok(());
             }

@@ -219,7 +219,7 @@ impl Tokens {
         loop {
             let (mut unit, mut ended) = (self.store.begin(), Vec::new());
             for Address { key, .. } in page {
-                let found = self.read_or_tell(&mut unit, key).await?;
+                let found = self.read_or_log(&mut unit, key).await?;
                 if let Some(record) = found.filter(|record| record.ended.is_none()) {
                     begin_end(&mut unit, key, &record, TokenEnding::WithChildren)?;
                     ended.push(key.clone());

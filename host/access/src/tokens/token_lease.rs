@@ -52,7 +52,7 @@ impl Tokens {
         let (mut unit, now) = (self.store.begin(), self.store.now());
         let mut leases = Vec::new();
         for Address { key, .. } in page {
-            let record = self.read_or_tell(&mut unit, key).await?;
+            let record = self.read_or_log(&mut unit, key).await?;
             leases.extend(record.and_then(|record| TokenLease::of(key, record, now)));
         }
         Ok(leases)

@@ -190,7 +190,7 @@ async fn place_for_a_token(
     let core = permitted.core;
     match logins::kind_of_token(mount, proven) {
         TokenType::Batch => Ok(None),
-        TokenType::Service => core.quotas.let_in(&core.store, &mount.record.uuid, "").await,
+        TokenType::Service => core.quotas.admit(&core.store, &mount.record.uuid, "").await,
     }
 }
 

@@ -126,7 +126,7 @@ impl PermittedRequest<'_> {
         }
         let MountRecord { uuid, .. } = &mount.record;
         let below = mount.record.below(&self.request.path);
-        self.core.quotas.let_in(&self.core.store, uuid, below).await
+        self.core.quotas.admit(&self.core.store, uuid, below).await
     }
 
     /// Commits the component's answer and builds the response. Reservations that the commit did not

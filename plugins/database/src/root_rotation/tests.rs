@@ -124,7 +124,7 @@ fn root_rotation_with_lost_reply_rolls_forward() {
 #[test]
 fn unverifiable_password_is_stored_with_warning() {
     let bed = rooted();
-    bed.host.tell_of_logins("root", None);
+    bed.host.fix_login_answer("root", None);
     let warnings = bed.write("rotate-root/orders", &json!({})).unwrap().warnings;
     assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
     assert!(stored(&bed).1 && is_settled(&bed));

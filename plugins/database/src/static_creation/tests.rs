@@ -21,7 +21,7 @@ fn in_force(bed: &TestBed<Database>) -> bool {
 #[test]
 fn unverifiable_password_is_kept_and_marked_unverified() {
     let bed = with_account();
-    bed.host.tell_of_logins("app", None);
+    bed.host.fix_login_answer("app", None);
     let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
     assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
     assert!(in_force(&bed) && is_settled(&bed));
@@ -41,7 +41,7 @@ fn unverifiable_password_is_kept_and_marked_unverified() {
 #[test]
 fn password_accepted_then_refused_is_kept_and_hidden() {
     let bed = with_account();
-    bed.host.tell_of_logins("app", Some(false));
+    bed.host.fix_login_answer("app", Some(false));
     let warnings = bed.write("static-roles/app", &app()).unwrap().warnings;
     assert!(warnings[0].contains("then refused a login"), "{warnings:?}");
     let password = bed.host.stored("static-role/app").unwrap()["held"]["password"].clone();
@@ -60,7 +60,7 @@ fn last_verified_password_is_kept_beside_unverified_passwords() {
     bed.write("static-roles/app", &app()).unwrap();
     let earlier = || bed.host.stored("static-role/app").unwrap()["earlier"]["password"].clone();
     assert!(earlier().is_null());
-    bed.host.tell_of_logins("app", None);
+    bed.host.fix_login_answer("app", None);
     for _ in 0..2 {
         bed.write("rotate-role/app", &json!({})).unwrap();
         assert_eq!(earlier(), "Generated-Password-1");
@@ -84,7 +84,7 @@ fn unverifiable_change_with_lost_answer_is_rolled_forward() {
         [("change-credential", None), ("check-credential", None), ("check-credential", Some(false))]
     {
         let bed = with_account();
-        bed.host.tell_of_logins("app", login);
+        bed.host.fix_login_answer("app", login);
         bed.host.lose_reply(step, unreachable());
         bed.write("static-roles/app", &app()).err().unwrap();
         assert!(bed.read("static-roles/app").is_err());
@@ -98,7 +98,7 @@ fn unverifiable_change_with_lost_answer_is_rolled_forward() {
 #[test]
 fn refused_change_is_forgotten_even_if_unverifiable() {
     let bed = with_account();
-    bed.host.tell_of_logins("app", None);
+    bed.host.fix_login_answer("app", None);
     bed.host.refuse("change-credential", Failure::invalid("the password has no digit"));
     let refused = bed.write("static-roles/app", &app()).err().unwrap();
     assert!(refused.message.contains("no digit"), "{}", refused.message);
@@ -112,7 +112,7 @@ fn first_of_several_statements_may_change_password() {
     let several = [json!(["ALTER {{name}}", "GRANT it"]), json!("ALTER {{name}}; GRANT it")];
     for statements in several {
         let bed = with_account();
-        bed.host.tell_of_logins("app", None);
+        bed.host.fix_login_answer("app", None);
         bed.host.lose_reply("change-credential", Failure::invalid("statement 2 failed"));
         let role = with(app(), json!({"rotation_statements": statements}));
         bed.write("static-roles/app", &role).err().unwrap();
@@ -127,7 +127,7 @@ fn first_of_several_statements_may_change_password() {
 #[test]
 fn unfinished_creation_ends_with_role_deletion() {
     let bed = with_account();
-    bed.host.tell_of_logins("app", None);
+    bed.host.fix_login_answer("app", None);
     bed.host.lose_reply("change-credential", unreachable());
     bed.write("static-roles/app", &app()).err().unwrap();
     bed.delete("static-roles/app").unwrap();

@@ -162,7 +162,7 @@ fn imported_password_is_correctable_until_first_rotation() {
     let bed = with_account();
     let skipped = json!({"skip_import_rotation": true, "password": "mistyped"});
     // The write succeeds, because the database cannot tell.
-    bed.host.tell_of_logins("app", None);
+    bed.host.fix_login_answer("app", None);
     let warnings = bed.write("static-roles/app", &with(app(), skipped)).unwrap().warnings;
     assert!(warnings[0].contains("could not be verified"), "{warnings:?}");
     bed.host.try_logins("app");

@@ -146,7 +146,7 @@ impl TestHost {
 
     /// Fixes the database plugin's answer about logins of `username`, until
     /// [`try_logins`](Self::try_logins).
-    pub fn tell_of_logins(&self, username: &str, answer: Option<bool>) {
+    pub fn fix_login_answer(&self, username: &str, answer: Option<bool>) {
         self.databases.fix_login_answer(username, answer);
     }
 

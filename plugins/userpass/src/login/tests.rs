@@ -41,8 +41,8 @@ fn unknown_user_fails_and_hashes_like_wrong_password() {
     assert_eq!(wrong, refused("login/eve", "open sesame"));
     assert_eq!(wrong.0, FailureKind::InvalidRequest);
     for path in ["login/bob", "login/eve"] {
-        let asked = Failure::new(FailureKind::Unavailable, "the host verifies");
-        bed.host.refuse("verify-password", asked);
+        let unavailable = Failure::new(FailureKind::Unavailable, "the host verifies");
+        bed.host.refuse("verify-password", unavailable);
         let refused = bed.login(path, &right()).err().unwrap();
         assert_eq!(refused.kind, FailureKind::Unavailable, "{path} verified no password");
     }

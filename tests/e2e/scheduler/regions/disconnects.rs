@@ -19,8 +19,9 @@ fn is_in_flight(regions: &Regions) -> bool {
 fn disconnects_end_reads_of_other_regions() {
     let regions = Regions::start();
     regions.link.pause();
-    let asked = PlainRequest::new("GET", "/v1/acl/roles?region=global").with_token(regions.token());
-    let stream = asked.begin(regions.west.address());
+    let request =
+        PlainRequest::new("GET", "/v1/acl/roles?region=global").with_token(regions.token());
+    let stream = request.begin(regions.west.address());
     until_true("the read is in flight", SOON, || is_in_flight(&regions));
     let disconnected = Instant::now();
     drop(stream);

@@ -69,8 +69,8 @@ fn fill(region: &Scheduler, table: &str, records: usize) {
 
 /// Returns the value of a metric of replication for a table; `None` if there is none.
 fn metric(region: &Scheduler, name: &str, table: &str) -> Option<f64> {
-    let asked = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
-    let text = asked.with_header("X-Vault-Token", ROOT).send(region.server.address()).text();
+    let request = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
+    let text = request.with_header("X-Vault-Token", ROOT).send(region.server.address()).text();
     let name = format!("bulkhead_scheduler_{name}{{");
     let label = format!("table=\"{table}\"");
     let line = text.lines().find(|line| line.starts_with(&name) && line.contains(&label))?;

@@ -123,8 +123,12 @@ impl Guest for Doorman {
     }
 
     /// Returns the original login with the members of `renewals` replaced.
-    fn renew_login(_context: Context, held: HeldLogin, _increment: u64) -> Result<Login, Failure> {
-        let mut said: Map<String, Value> = serde_json::from_str(&held.internal)
+    fn renew_login(
+        _context: Context,
+        original: HeldLogin,
+        _increment: u64,
+    ) -> Result<Login, Failure> {
+        let mut said: Map<String, Value> = serde_json::from_str(&original.internal)
             .map_err(|_| refuse("internal", "it was kept in another shape"))?;
         if let Some(over) = storage::get(RENEWALS)? {
             let over: Map<String, Value> = serde_json::from_slice(&over.value).unwrap_or_default();

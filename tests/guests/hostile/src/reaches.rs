@@ -133,19 +133,14 @@ fn with_public_keys() -> Vec<Tried> {
 
 /// Fails with all refusals. Names the functions that answered, if there are any.
 pub(crate) fn every_private_key(_call: &Call) -> Ending {
-    let mut told = String::new();
+    let mut message = String::new();
     for (name, answer) in with_private_keys() {
         match answer {
             Ok(()) => return Ok(answers::data(format!("{{\"answered\":[\"{name}\"]}}"))),
-            Err(failure) => told.extend([failure.message.as_str(), "\n"]),
+            Err(failure) => message.extend([failure.message.as_str(), "\n"]),
         }
     }
-    Err(Failure {
-        code: "permission-denied".into(),
-        message: told,
-        retry_after: None,
-        ext: Vec::new(),
-    })
+    Err(Failure { code: "permission-denied".into(), message, retry_after: None, ext: Vec::new() })
 }
 
 /// Calls database plugins from a route that does not declare the call.

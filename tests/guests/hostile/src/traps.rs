@@ -16,9 +16,9 @@ pub(crate) fn endless_loop(_call: &Call) -> Ending {
 }
 
 pub(crate) fn memory(_call: &Call) -> Ending {
-    let mut held: Vec<Vec<u8>> = Vec::new();
+    let mut blocks: Vec<Vec<u8>> = Vec::new();
     loop {
-        held.push(std::hint::black_box(vec![1; 1 << 20]));
+        blocks.push(std::hint::black_box(vec![1; 1 << 20]));
     }
 }
 

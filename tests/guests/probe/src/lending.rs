@@ -11,8 +11,8 @@ pub(crate) const HOW: &[Field] = &[Field::text("how", "ok or fails")];
 
 pub(crate) fn lend(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let name = call.text("name");
-    let made = Made { name: name.to_owned() };
-    let reserved = Reservation::new(name, "lane", &made)?.reserve(host)?;
+    let record = Made { name: name.to_owned() };
+    let reserved = Reservation::new(name, "lane", &record)?.reserve(host)?;
     host.storage().put_plain(&handle(name), reserved.handle())?;
     reserved.make(host, || Ok(()))?.secret(&json!({"name": name}), 600, 3_600)
 }

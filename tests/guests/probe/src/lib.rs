@@ -165,7 +165,7 @@ impl MountedPlugin for Probe {
         read("memory", memory).about("Takes all memory.").deadline(20),
         read("stack", stack).about("Takes all stack."),
         read("panic", panics).about("Panics."),
-        read("tell", tell).about("Tells a secret in an error."),
+        read("tell", show_in_error).about("Tells a secret in an error."),
         read("warn", warn).about("Tells a secret in a warning."),
         write("conflict", conflict).about("Refuses with its own conflict."),
         read("outside/{name}", outside).about("Reads a key of another mount.").fields(&[NAME]),
@@ -181,7 +181,7 @@ impl MountedPlugin for Probe {
     /// Notes the old schema and the context. Fails with the value in force for `told`, if any.
     /// Increments each number whose name begins with `paged`, in as many steps as needed.
     fn migrate(host: &dyn Host, context: &Context, from: u32) -> Result<(), Failure> {
-        rotation::tell(host)?;
+        rotation::show_in_error(host)?;
         note_context(host, "told-migrate", context)?;
         host.storage().put_plain("note/migrated", &from)?;
         let mut steps = MigrationSteps::begin(host)?;
@@ -214,7 +214,7 @@ impl MountedPlugin for Probe {
             return flood(host, key);
         }
         if key.starts_with("tells") {
-            rotation::tell(host)?;
+            rotation::show_in_error(host)?;
         }
         if key.starts_with("raced") {
             count_slowly(host, RACE)?;
@@ -292,7 +292,7 @@ impl SecretsEngine for Probe {
             return Err(Failure::new(FailureKind::Unreachable, "it is stuck"));
         }
         if lease.tag.starts_with("tells") {
-            rotation::tell(host)?;
+            rotation::show_in_error(host)?;
         }
         if lease.tag.starts_with("raced") {
             count_slowly(host, RACE)?;
@@ -309,8 +309,8 @@ impl SecretsEngine for Probe {
             lending::return_in_revocation(host, &lease.tag)?;
         }
         if lease.tag.starts_with("grown") {
-            let held = lease.internal::<Made>()?.name;
-            host.storage().put_plain(&format!("note/held-{}", lease.tag), &held)?;
+            let name = lease.internal::<Made>()?.name;
+            host.storage().put_plain(&format!("note/held-{}", lease.tag), &name)?;
         }
         for (beginning, time) in
             [("tarry", Duration::from_millis(100)), ("hang", Duration::from_secs(600))]
@@ -441,27 +441,25 @@ fn place(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 fn lease(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let (name, how) = (call.text("name"), call.text("how"));
     let lane = if name.starts_with(APART) { name } else { "lane" };
-    let made =
-        Reservation::new(name, lane, &Made { name: name.to_owned() })?.make(
-            host,
-            || match how {
-                "perhaps" => Err(CreationFailure::Perhaps(Failure::new(
-                    FailureKind::TimedOut,
-                    "nobody knows",
-                ))),
-                "surely" => Err(CreationFailure::Surely(Failure::invalid("it was refused"))),
-                "waits" => {
-                    host.storage().put_plain(&format!("note/making-{name}"), &true)?;
-                    host.storage().checkpoint()?;
-                    Ok(rotation::wait(host, name)?)
-                }
-                _ => Ok(()),
-            },
-        )?;
+    let creation = Reservation::new(name, lane, &Made { name: name.to_owned() })?.make(
+        host,
+        || match how {
+            "perhaps" => {
+                Err(CreationFailure::Perhaps(Failure::new(FailureKind::TimedOut, "nobody knows")))
+            }
+            "surely" => Err(CreationFailure::Surely(Failure::invalid("it was refused"))),
+            "waits" => {
+                host.storage().put_plain(&format!("note/making-{name}"), &true)?;
+                host.storage().checkpoint()?;
+                Ok(rotation::wait(host, name)?)
+            }
+            _ => Ok(()),
+        },
+    )?;
     if how == "forget" {
         return Ok(Answer::nothing());
     }
-    made.secret(&json!({"name": name}), call.seconds("ttl"), 3_600)
+    creation.secret(&json!({"name": name}), call.seconds("ttl"), 3_600)
 }
 
 fn endless(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
@@ -472,9 +470,9 @@ fn endless(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
 }
 
 fn memory(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    let mut held: Vec<Vec<u8>> = Vec::new();
+    let mut blocks: Vec<Vec<u8>> = Vec::new();
     loop {
-        held.push(std::hint::black_box(vec![1; 1 << 20]));
+        blocks.push(std::hint::black_box(vec![1; 1 << 20]));
     }
 }
 
@@ -498,7 +496,7 @@ fn panics(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     panic!("on request")
 }
 
-fn tell(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
+fn show_in_error(host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
     let password = host.passwords().generate("")?;
     let piece = password.get(2..16).unwrap_or_default().to_lowercase();
     host.log().write(bulkhead_sdk::host::LogLevel::Warn, "telling", &[("piece", &piece)]);
@@ -522,8 +520,8 @@ fn outside(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 fn unmarked(_host: &dyn Host, _call: &Call) -> Result<Answer, Failure> {
-    let made = Made { name: String::new() };
-    let secret = bulkhead_sdk::answer::Secret::without_undo(&json!({}), 60, 60, &made)?;
+    let record = Made { name: String::new() };
+    let secret = bulkhead_sdk::answer::Secret::without_undo(&json!({}), 60, 60, &record)?;
     Ok(Answer::secret(secret))
 }
 

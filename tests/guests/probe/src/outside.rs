@@ -105,19 +105,19 @@ pub(crate) fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn recall(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let kept = host.cache().get(call.text("name"))?.ok_or_else(Failure::absent)?;
-    Answer::data(&json!({"value": String::from_utf8_lossy(&kept)}))
+    let value = host.cache().get(call.text("name"))?.ok_or_else(Failure::absent)?;
+    Answer::data(&json!({"value": String::from_utf8_lossy(&value)}))
 }
 
 /// Returns the cached value of this name, or fetches and caches the value. With `panics`, crashes
 /// before the value is cached.
 pub(crate) fn make(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    let made = host.cache().get_or_make(call.text("name"), 60, || {
+    let value = host.cache().get_or_make(call.text("name"), 60, || {
         let answer = host.http().send(&request(call))?;
         assert_ne!(call.text("how"), "panics", "on request");
         Ok(answer.body)
     })?;
-    Answer::data(&json!({"value": String::from_utf8_lossy(&made)}))
+    Answer::data(&json!({"value": String::from_utf8_lossy(&value)}))
 }
 
 fn request(call: &Call) -> Request {

@@ -83,15 +83,15 @@ pub(crate) fn sign(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 pub(crate) fn generate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
     let bits = call.fields.get("bits").and_then(Value::as_u64).unwrap_or_default();
     let bits = u32::try_from(bits).unwrap_or(u32::MAX);
-    let made = host.crypto().generate_key(call.text("kind"), bits, call.text("form"))?;
-    let read = host.crypto().read_key(&made.private_key)?;
-    if read != made.public_key {
+    let key = host.crypto().generate_key(call.text("kind"), bits, call.text("form"))?;
+    let read = host.crypto().read_key(&key.private_key)?;
+    if read != key.public_key {
         return Err(Failure::internal("the key is read otherwise than it was made"));
     }
     match call.text("how") {
-        "told" => Err(Failure::invalid(format!("it is {}", made.private_key))),
+        "told" => Err(Failure::invalid(format!("it is {}", key.private_key))),
         _ => Answer::data(&json!({
-            "private": made.private_key, "public": read.pem, "jwk": read.jwk, "bits": read.bits,
+            "private": key.private_key, "public": read.pem, "jwk": read.jwk, "bits": read.bits,
         })),
     }
 }

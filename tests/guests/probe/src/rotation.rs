@@ -19,9 +19,9 @@ pub(crate) fn rotate(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 /// Fails with the value in force for `told`, if there is one.
-pub(crate) fn tell(host: &dyn Host) -> Result<(), Failure> {
+pub(crate) fn show_in_error(host: &dyn Host) -> Result<(), Failure> {
     let in_force: Option<String> = host.storage().get_plain("note/outside-told")?;
-    in_force.map_or(Ok(()), |told| Err(Failure::invalid(format!("it does not take {told}"))))
+    in_force.map_or(Ok(()), |value| Err(Failure::invalid(format!("it does not take {value}"))))
 }
 
 /// Recovers by a request in place of a guard.

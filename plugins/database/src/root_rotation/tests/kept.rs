@@ -124,14 +124,14 @@ fn kept_password_reaches_no_server_with_other_proof() {
 #[test]
 fn unverifiable_passwords_stay_kept() {
     let bed = rotated();
-    bed.host.tell_of_logins("root", None);
+    bed.host.fix_login_answer("root", None);
     let unproven = json!({"password": "hunter2-of-root", "verify_connection": false});
     bed.write("config/orders", &unproven).unwrap();
     bed.run_guards().unwrap();
     assert!(is_settled(&bed));
     assert_eq!(stored(&bed).0, "hunter2-of-root");
     // A server that asks for no password proves none either.
-    bed.host.tell_of_logins("root", Some(true));
+    bed.host.fix_login_answer("root", Some(true));
     bed.write("config/orders", &json!({"max_open_connections": 3})).unwrap();
     bed.run_guards().unwrap();
     bed.host.try_logins("root");
@@ -141,7 +141,7 @@ fn unverifiable_passwords_stay_kept() {
 #[test]
 fn server_without_password_request_proves_no_password() {
     let bed = rotated();
-    bed.host.tell_of_logins("root", Some(true));
+    bed.host.fix_login_answer("root", Some(true));
     let first = json!({"password": "hunter2-of-root"});
     let written = bed.write("config/orders", &first).unwrap();
     assert!(written.warnings[0].contains("neither is proven"), "{:?}", written.warnings);
