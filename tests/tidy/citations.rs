@@ -287,7 +287,7 @@ mod of_the_rules_themselves {
     fn a_missing_path_is_found() {
         let lost = |text: &str| last(text, "x.rs", lost_paths);
         for there in [
-            "// `host/api/src/pipeline.rs`, `host/core`, `pipeline.rs`",
+            "// `host/api/src/pipeline.rs`, `host/api`, `pipeline.rs`",
             "// `api/src/pipeline.rs::run`",
             "//! `host/core/src/<noun>.rs` and `core/src/<noun>.rs` and `sys/mounts/:path`",
             "/// `host/core\n/// /src`, `target/plugins/x.wasm`, `build.rs`, `make test`, `.rs`",

@@ -1,8 +1,8 @@
 //! The README's table of areas: the clients of each row are the clients that `tests/clients` runs
 //! for this area.
 //!
-//! A test of `tests/clients` runs one part of a program by its name. The list of areas below gives
-//! each part one area, so that a new part needs a decision, and the README changes with the tests.
+//! A test of `tests/clients` runs a part of a program by name. The list of areas below gives each
+//! part one area, so that a new part needs a decision, and the README changes with the tests.
 
 use crate::sources::{Source, assert_none, rust_below};
 use crate::tables::{quoted, rows_below};
@@ -20,7 +20,8 @@ const VAULT: &str = "Vault's Go module";
 const OPENBAO: &str = "OpenBao's Go module";
 const NOMAD: &str = "Nomad's Go module";
 
-/// Clients in the words of the README, each with the list that pins the client, and its name there.
+/// Clients in the words of the README, each with the list that pins the client, and the client's
+/// name there.
 const CLIENTS: [(&str, &str, &str); 7] = [
     ("hvac", "requirements.txt", "hvac=="),
     ("python-nomad", "requirements.txt", "python-nomad=="),

@@ -4,8 +4,8 @@
 use crate::sources::{all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;
 
-/// A crate and the crates of this workspace that it may import: the crates on the right in the
-/// picture.
+/// A crate and the crates of this workspace that the crate may import: the crates on the right in
+/// the picture.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     // For tests only.
     ("host/fuzz", &[]),

@@ -100,8 +100,8 @@ fn letter_problems(page: &str) -> Vec<String> {
     unexplained.chain(unused).collect()
 }
 
-/// Returns the numbers that occur twice, or that are not above the number before. Rows and headings
-/// have an order each.
+/// Returns the numbers that occur twice, or are not above the number before. Rows and headings have
+/// an order each.
 fn order_problems(page: &str) -> Vec<String> {
     let (mut seen, mut last) = (BTreeSet::new(), BTreeMap::new());
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
 //! The rules of `.deny.toml` about versions, checked against `Cargo.lock` without a network, and
-//! the rule that each crate uses the dependencies that its manifest names.
+//! the rule that each crate uses the dependencies named in the manifest.
 
 use crate::sources::{self, Source, assert_none};
 use bulkhead_tests::paths::repository;

@@ -1,5 +1,5 @@
 //! The table of faults in `tests/README.md`: each module with tests of `tests/fault` has a row, and
-//! each row names its server and its sample as the module has them.
+//! each row names the server and the sample of the module.
 
 use crate::sources::{Source, assert_none, rust_below};
 use crate::tables::{quoted, rows_below};
@@ -20,7 +20,7 @@ const INJECTING: [&str; 2] = ["InjectedFault::at(", "\"BULKHEAD_FAULT\""];
 /// Marks of a module that `make test` samples.
 const SAMPLING: [&str; 4] = ["every_behind(", "at_stride_behind(", "sampled(", "sampled_at("];
 
-/// A module of `tests/fault`, with the text of its file and of its folder.
+/// A module of `tests/fault`, with the text of the file and of the folder.
 struct FaultModule {
     name: String,
     text: String,

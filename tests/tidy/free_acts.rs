@@ -73,7 +73,7 @@ fn matches_of(check: &str) -> (String, String) {
     (kinds.to_owned(), granted.to_owned())
 }
 
-/// Returns the acts of each arm, with the two kinds of components that may do them: a mounted
+/// Returns the acts of each arm, with the two kinds of components that may do the acts: a mounted
 /// component and a database plugin.
 fn arms(kinds: &str) -> Vec<(Vec<String>, (bool, bool))> {
     let parts: Vec<&str> = kinds.split("=>").collect();

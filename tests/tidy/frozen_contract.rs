@@ -1,4 +1,4 @@
-//! The released contract: a component that was built against it runs on every later server of the
+//! The released contract: a component built against the contract runs on every later server of the
 //! same major version.
 //!
 //! The contract of each released minor version is in the folder `wit/` of a guest that is built for

@@ -1,5 +1,5 @@
 //! Names of types: within a crate one name means one thing, and most names are noun phrases. Names
-//! of tests: no word stands for a noun that the name does not say.
+//! of tests: no word stands for a noun outside of the name.
 
 use crate::prose::prepositional;
 use crate::sources::{Source, assert_none, rust_below};
@@ -130,7 +130,7 @@ const PARTICIPLES: [&str; 7] = ["asked", "known", "made", "kept", "held", "whole
 /// Parts of function names for which the field has a verb: admit, abandon, report, log.
 const OBSCURE_VERBS: [&str; 4] = ["let_in", "give_up", "hasten", "tell"];
 
-/// Returns the name that a line binds with `let`, or that its function has, if the name is obscure.
+/// Returns the name after `let` in a line, or the name of the function, if the name is obscure.
 fn obscure_name(line: &str) -> Option<&str> {
     let line = line.trim_start();
     if let Some(bound) = line.strip_prefix("let ") {

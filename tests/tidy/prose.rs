@@ -35,7 +35,7 @@ const COMMENTS: Ceiling = Ceiling { headless: 3, relative: 5, pronouns: 40 };
 const TEXTS: Ceiling = Ceiling { headless: 3, relative: 2, pronouns: 20 };
 /// Smallest number of words of a literal that counts as a text for people.
 const WORDS_OF_A_TEXT: usize = 5;
-/// Smallest number of words of a crate's texts that is measured: in fewer, one word decides.
+/// Smallest measured number of words of a crate's texts: in fewer words, a single word decides.
 const WORDS_OF_A_CRATE: usize = 250;
 
 #[derive(Default)]

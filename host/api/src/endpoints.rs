@@ -1,10 +1,10 @@
 //! Table of the endpoints of the host itself.
 //!
-//! Each file named after a path holds the rows of its endpoints and their functions; this file
-//! lists the files. A row states its callers: `handled_by` answers callers with policies that allow
-//! the request, `without_a_token` every caller while the service is open, `while_sealed` every
-//! caller at any time. Nothing here knows the pipeline, which checks the policies before each call
-//! of a handler.
+//! Each file named after a path holds the rows and the functions of the endpoints; this file lists
+//! the files. A row states the callers: `handled_by` answers callers with policies that allow the
+//! request, `without_a_token` every caller while the service is open, `while_sealed` every caller
+//! at any time. Nothing here knows the pipeline, which checks the policies before each call of a
+//! handler.
 
 mod after_commit;
 mod auth_token;
@@ -87,7 +87,7 @@ pub(crate) use table::{FoundEndpoint, HostTable, unsupported};
 /// Builds the host's table.
 ///
 /// # Errors
-/// A description of the faulty row, for the developer who wrote the row.
+/// A description of the faulty row, for the developer of the row.
 pub(crate) fn table() -> Result<HostTable, String> {
     HostTable::new(endpoints())
 }
@@ -151,7 +151,7 @@ fn endpoints() -> Vec<Endpoint> {
 }
 
 /// Returns the request with the object's name in the server's spelling, so that policy and audit
-/// see the right object. `None` if the path has that spelling already, as nearly always.
+/// see the right object. `None` if the path already has the server's spelling, as nearly always.
 pub(crate) fn canonical(request: &Request) -> Option<Request> {
     match spelling::fold(&request.path) {
         Cow::Borrowed(_) => None,

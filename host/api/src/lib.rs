@@ -1,9 +1,9 @@
 //! The API of the service: the host's own endpoints, and the steps of a request.
 //!
-//! This crate decides the order in which the rules of the crates below apply. It does not depend on
-//! hyper, SQL or the types of wasmtime.
+//! This crate decides when each rule of the crates below applies. It does not depend on hyper, SQL
+//! or the types of wasmtime.
 //!
-//! Its modules are ordered in the following line: a module imports only from modules to its left.
+//! The modules are ordered in the following line: a module imports only from modules to its left.
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text

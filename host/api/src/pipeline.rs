@@ -52,18 +52,18 @@ pub(crate) async fn handle(
     request: &Request,
     found: Result<Option<FoundEndpoint<'_>>, Failure>,
 ) -> Response {
-    // 1. The caller is authenticated once, however often the request is attempted, and before its
-    //    unit of work begins: a token that is renewed meanwhile is not a conflict of the request.
-    //    The commit of a request that writes checks the token again. An endpoint that needs no
-    //    token takes no use of the token.
+    // 1. The caller is authenticated once, however often the request is attempted, and before the
+    //    unit of work begins: a token renewed meanwhile is not a conflict of the request. The
+    //    commit of a writing request checks the token again. An endpoint that needs no token takes
+    //    no use of the token.
     let (token, remote) = (request.token.as_ref(), request.remote);
     let caller = match needs_no_token(&found) {
         true => core.tokens.identify(token, remote).await,
         false => core.tokens.authenticate(token, remote).await,
     };
 
-    // Nothing of a request over a rate limit is looked at, and it is recorded only if an operator
-    // wants that.
+    // Nothing of a request over a rate limit is looked at, and such a request is recorded only if
+    // an operator wants the record.
     let is_unauthenticated = caller.as_ref().is_err_and(is_unauthenticated);
     let over_the_rate =
         match admission::admit(core, (&request.path, remote), is_unauthenticated).await {
@@ -95,8 +95,8 @@ pub(crate) async fn handle(
         None => dispatch(core, table, request, (destination, authenticated), &mut trail).await,
     };
 
-    // 7. The response, wrapped if the request asks for that, unless it cannot be recorded. A token
-    //    without uses left ends with its last request.
+    // 7. The response, wrapped if the request asks for wrapping, unless the response cannot be
+    //    recorded. A token without uses left ends with its last request.
     let served = wrapping::wrap_if_asked(core, request, &trail, served).await;
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
@@ -172,8 +172,8 @@ fn is_unauthenticated(refused: &Failure) -> bool {
     refused.kind == FailureKind::PermissionDenied
 }
 
-/// The error for a request whose body was not read, because the token or the service became valid
-/// only after the head had arrived.
+/// The error for a request with an unread body, because the token or the service became valid only
+/// after the head had arrived.
 fn came_too_early() -> Failure {
     Failure::new(
         FailureKind::Unavailable,
@@ -218,7 +218,7 @@ async fn serve_open_row(
     served
 }
 
-/// Returns the caller's rights and the entity of its token. A route that needs no token is not
+/// Returns the caller's rights and the entity of the token. A route that needs no token is not
 /// checked against policies.
 async fn rights_of(
     core: &Core,
@@ -292,13 +292,11 @@ async fn attempt(
 
     // 4. Policy, which yields the permit. Errors in the request are reported only after the policy
     //    check.
-    let policy_operation = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
-    let policy_operation = route.asked_as.unwrap_or(policy_operation);
+    let action = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
+    let action = route.asked_as.unwrap_or(action);
     let folded_fields = folded.as_ref().ok();
     let permit = match &acl {
-        Some(acl) => {
-            policy_check::permit(acl, request, destination, folded_fields, policy_operation).await?
-        }
+        Some(acl) => policy_check::permit(acl, request, destination, folded_fields, action).await?,
         None => Permit::without_token(route)?,
     };
     progress.trail.permit(&permit);

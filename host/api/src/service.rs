@@ -113,7 +113,7 @@ impl Service {
     /// before. Then provisions dev mode: `root_token`, and every plugin at its default path.
     ///
     /// # Errors
-    /// The reason for which the service stays sealed, in words for the operator.
+    /// The reason why the service stays sealed, in words for the operator.
     pub async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
         self.seal.open_dev(root_token).await
     }
@@ -180,7 +180,7 @@ impl Service {
     }
 
     /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
-    /// is true for a header whose value is hashed.
+    /// is true for a header with a hashed value.
     #[must_use]
     pub fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
         self.seal.core().map(|core| core.audit.request_headers()).unwrap_or_default()
@@ -259,8 +259,8 @@ impl Service {
         RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit }
     }
 
-    /// Serves one request of plain HTTP. Never fails: each failure is a response. If the future is
-    /// dropped, a request that waits for a change gives up its place, and a run that has changed
+    /// Serves a request of plain HTTP. Never fails: each failure is a response. If the future is
+    /// dropped, a request waiting for a change gives up its place, and a run that has changed
     /// nothing ends.
     pub async fn handle_raw(self: &Arc<Self>, request: RawRequest) -> RawResponse {
         let Some((core, in_flight)) = self.seal.enter().await else {

@@ -76,8 +76,8 @@ pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, String> {
     engine.precompile_component(wasm).map_err(|error| format!("{error:#}"))
 }
 
-/// Returns a text that differs wherever [`precompile`] makes other code of `wasm`: the digest of the
-/// component, and a hash of the compiler's version and settings.
+/// Returns a text that differs wherever [`precompile`] makes other code of `wasm`: the digest of
+/// the component, and a hash of the compiler's version and settings.
 ///
 /// # Errors
 /// The reason for which the compiler does not start.

@@ -30,7 +30,8 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
 }
 
 /// Reads the official components from the folder of the build, as wasm and as compiled code
-/// (decision T52). The same build wrote this binary, so that the folder is as trusted as the binary.
+/// (decision T52). The same build wrote this binary, so that the folder is as trusted as the
+/// binary.
 ///
 /// # Errors
 /// The path of a missing file.

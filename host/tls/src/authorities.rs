@@ -68,7 +68,7 @@ impl Authorities {
         self.0.store.len()
     }
 
-    /// Returns all authorities, also those that have ended.
+    /// Returns all authorities, including ended authorities.
     pub(crate) fn roots(&self) -> Arc<RootCertStore> {
         Arc::clone(&self.0.store)
     }

@@ -44,7 +44,7 @@ impl NamedFile {
     /// Reads the certificates of the file, in order; at least one.
     ///
     /// # Errors
-    /// A file that cannot be read or holds no certificate.
+    /// An unreadable file, or a file without a certificate.
     pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let (text, _) = self.read()?;
         pem::certificates(&text).map_err(|fault| format!("{self} {fault}"))
@@ -53,7 +53,7 @@ impl NamedFile {
     /// Reads the certificates of a file that may hold none.
     ///
     /// # Errors
-    /// A file that cannot be read, or holds a torn certificate.
+    /// An unreadable file, or a torn certificate.
     pub fn certificates_if_any(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let (text, _) = self.read()?;
         match pem::certificates(&text) {
@@ -65,7 +65,7 @@ impl NamedFile {
     /// Reads the private key of the file.
     ///
     /// # Errors
-    /// A file that cannot be read, is open to other users, or holds no unencrypted key.
+    /// An unreadable file, a file open to other users, or a file without an unencrypted key.
     pub(crate) fn private_key(&self) -> Result<PrivateKeyDer<'static>, String> {
         let text = self.secret()?;
         pem::private_key(&text).map_err(|fault| match fault {
@@ -81,7 +81,7 @@ impl NamedFile {
     /// Reads a file that holds a secret.
     ///
     /// # Errors
-    /// A file that cannot be read, or is open to other users.
+    /// An unreadable file, or a file open to other users.
     pub fn secret(&self) -> Result<Zeroizing<Vec<u8>>, String> {
         let (text, metadata) = self.read()?;
         let mode = metadata.permissions().mode() & 0o7777;
@@ -130,7 +130,7 @@ impl fmt::Display for NamedFile {
 }
 
 /// The identity of a file's content, without reading the file. A symbolic link is followed, because
-/// its target may have been replaced.
+/// the target may have been replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp(Option<[i64; 6]>);
 

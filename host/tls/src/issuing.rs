@@ -1,5 +1,5 @@
-//! Certificates for a trial: an authority that exists only in memory, and the certificates that it
-//! issues.
+//! Certificates for a trial: an authority that exists only in memory, and the certificates of this
+//! authority.
 
 use crate::machine_clock::machine_time;
 use bulkhead_wire::secret::Secret;

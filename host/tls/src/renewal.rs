@@ -44,7 +44,7 @@ pub struct ListenerTls {
     protocols: &'static [&'static [u8]],
     events: Arc<dyn CertificateEvents>,
     served: Mutex<Arc<ServerConfig>>,
-    /// Stamps of the files that were last read, whether accepted or refused.
+    /// Stamps of the last read files, whether accepted or refused.
     seen: tokio::sync::Mutex<Vec<FileStamp>>,
 }
 

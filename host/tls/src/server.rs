@@ -2,10 +2,10 @@
 //! configuration.
 //!
 //! This file prevents serving a key that does not belong to the certificate, an expired
-//! certificate, or a chain that no client can follow. Each is refused before a client sees it. If
-//! the files of a running server change to such a state, the server keeps its current certificate
-//! (see `renewal.rs`). rustls servers have no renegotiation and no compression, and early data stay
-//! off.
+//! certificate, or a chain that no client can follow. Each such file is refused before a client
+//! sees the file. If the files of a running server change to such a state, the server keeps the
+//! current certificate (see `renewal.rs`). rustls servers have no renegotiation and no compression,
+//! and early data stay off.
 
 use crate::authorities::Authorities;
 use crate::chain::{self, CertificateChain};
@@ -105,7 +105,7 @@ pub(crate) fn server_config(
         .map_err(|error| unusable_message(settings, &error))?;
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     // Session tickets need no memory in the server. Each renewal makes a new ticket key, so that no
-    // session outlives the certificates under which it was made.
+    // session outlives the certificates of the session's handshake.
     config.ticketer = aws_lc_rs::Ticketer::new()
         .map_err(|error| format!("keys for the resumption of sessions cannot be made: {error}"))?;
     Ok((config, ends))

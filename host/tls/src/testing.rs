@@ -22,7 +22,7 @@ impl TestAuthority {
         Self::ending_in(7)
     }
 
-    /// Creates an authority that ends in `days` days, or that ended.
+    /// Creates an authority that ends in `days` days, or has ended.
     pub(crate) fn ending_in(days: i64) -> Self {
         let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
         let name = format!("bh-tls-crate-{}-{number}", std::process::id());

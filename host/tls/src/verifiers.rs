@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct DatedVerifier {
     authorities: Authorities,
     provider: Arc<CryptoProvider>,
-    /// The default rules for all authorities, also those that have ended.
+    /// The default rules for all authorities, including ended authorities.
     all: Arc<WebPkiServerVerifier>,
 }
 

@@ -4,7 +4,7 @@ use crate::codes::CODES;
 use bulkhead_sdk::connection::PluginFacts;
 use bulkhead_sdk::wire::description::{DatabaseDescription, Field, FieldKind};
 
-/// Sentences for warnings that only this plugin gives or that it words differently.
+/// Sentences for this plugin's own warnings, and for warnings that this plugin words differently.
 const WARNINGS: [(&str, &str); 4] = [
     (
         "lacks-createrole",

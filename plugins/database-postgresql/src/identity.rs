@@ -1,10 +1,10 @@
 //! Identities of roles: the cluster's system identifier, its timeline, and the role's OID.
 //!
 //! This file prevents two faults. A renamed role passes for gone, although it still logs in; and a
-//! role that somebody else made under the name of a removed role is removed. A restored dump has
-//! other OIDs in another cluster, where the name decides. A cluster that was recovered to an
-//! earlier time uses OIDs again, and has a new timeline, as after a failover: there a role with the
-//! OID and another name is refused, because the role may be either.
+//! role made by somebody else under the name of a removed role is removed. A restored dump has
+//! other OIDs in another cluster, where the name decides. A cluster recovered to an earlier time
+//! uses OIDs again, and has a new timeline, as after a failover: there a role with the OID and
+//! another name is refused, because the role may be either.
 
 use crate::codes::Code;
 use crate::settings::ParsedConnection;
@@ -36,16 +36,16 @@ const ROLES: &str = "SELECT r.rolname::text, r.oid::text, s.system_identifier::t
 /// Condition for the names of a list, separated by the character 31.
 const NAMED: &str = "r.rolname = ANY (string_to_array($1, chr(31))::name[])";
 
-/// Condition for the roles that the transaction made which made the user. The second parameter has
-/// the roles that existed before: the transaction may have changed some of them. A role that cannot
-/// log in and does not have the user's name is shared by users, and not an account.
+/// Condition for the roles made by the transaction that made the user. The second parameter has the
+/// roles that existed before: the transaction may have changed some of these roles. A role that
+/// cannot log in and does not have the user's name is shared by users, and not an account.
 const OF_TRANSACTION: &str = "r.oid IN (SELECT a.oid FROM pg_catalog.pg_authid a WHERE a.xmin = \
                               (SELECT xmin FROM pg_catalog.pg_authid WHERE rolname = $1::name) \
                               AND (a.rolcanlogin OR a.rolname = $1::name)) AND r.oid <> ALL \
                               (string_to_array($2, ',')::oid[])";
 
-/// Condition for new roles whose names contain the name of the user. They may be made in a part of
-/// the transaction that has its own `xmin`, and are visible to every user.
+/// Condition for new roles whose names contain the name of the user. The roles may be made in a
+/// part of the transaction with a separate `xmin`, and are visible to every user.
 const WITH_NAME: &str =
     "position($1 in r.rolname) > 0 AND r.oid <> ALL (string_to_array($2, ',')::oid[])";
 
@@ -104,8 +104,8 @@ pub(crate) fn lacks_right(
     }
 }
 
-/// Returns the OIDs of all roles, before a creation whose text does not show the roles that it
-/// makes; `None` if the connection's user may not read them.
+/// Returns the OIDs of all roles, before a creation whose text does not show the created roles;
+/// `None` if the connection's user may not read the OIDs.
 pub(crate) fn every_oid(
     host: &dyn SqlHost,
     connection: &ParsedConnection,
@@ -160,8 +160,8 @@ fn roles(
     Ok(rows.unwrap_or_default().into_iter().filter_map(account).collect())
 }
 
-/// Finds a recorded account: by its identity, or by its name if no identity was recorded or the
-/// cluster is another one.
+/// Finds a recorded account: by the identity, or by the name if no identity was recorded or the
+/// cluster is another cluster.
 pub(crate) fn locate(
     host: &dyn SqlHost,
     connection: &ParsedConnection,

@@ -1,8 +1,8 @@
 //! Roles that statements create by their text.
 //!
-//! This file prevents an account without an end: a creation may make more roles than the one that
-//! the caller gets. Only statements whose effect on roles is evident from their text count; code
-//! such as `DO` or a function may create any role.
+//! This file prevents an account without an end: a creation may make more roles than the single
+//! role for the caller. Only statements whose effect on roles is evident from their text count;
+//! code such as `DO` or a function may create any role.
 
 use bulkhead_sdk::statements::FilledStatement;
 
@@ -28,7 +28,7 @@ const OTHERS: [&[&str]; 12] = [
     &["alter", "schema"],
 ];
 
-/// The roles that statements create, as far as their text shows it.
+/// The roles created by statements, as far as shown by the text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedRoles {
     pub(crate) names: Vec<String>,

@@ -7,7 +7,7 @@ use bulkhead_sdk::database_plugin::{SqlFailure, SqlHost};
 const MAY_MAKE_ROLES: &str =
     "SELECT (rolsuper OR rolcreaterole)::text FROM pg_roles WHERE rolname = current_user";
 
-/// Returns a warning code for each right that the connection's user lacks. Rights that the server
+/// Returns a warning code for each missing right of the connection's user. Rights that the server
 /// does not report cause no warning: a server that only speaks PostgreSQL's protocol has other
 /// catalogs.
 pub(crate) fn lacking(

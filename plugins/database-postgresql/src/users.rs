@@ -272,9 +272,10 @@ pub(crate) fn shape_of(connection: &ParsedConnection, password: &str) -> Option<
     }
 }
 
-/// Returns a credential as the connection sends it: the password itself or its verifier, or the
-/// role's subject, such as `CN=app`. The server checks certificates by its own rules, which expect
-/// the user name as the common name: `common_name_template` is then `{{.Username}}`.
+/// Returns a credential in the form that the connection sends: the password itself or the verifier,
+/// or the role's subject, such as `CN=app`. The server checks certificates by the server's own
+/// rules, which expect the user name as the common name: `common_name_template` is then
+/// `{{.Username}}`.
 fn sent_credential(
     host: &dyn SqlHost,
     connection: &ParsedConnection,

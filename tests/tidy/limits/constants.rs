@@ -46,7 +46,7 @@ impl Constant {
     }
 
     /// Returns `true` if the constant is a limit of the server by its name or its file. A constant
-    /// that is computed from others is not: the others are the limits.
+    /// computed from other constants is not a limit: the other constants are the limits.
     pub fn is_limit(&self) -> bool {
         let is_of_server = self.path.starts_with("host/")
             && !self.path.contains("/benches/")

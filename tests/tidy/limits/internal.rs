@@ -1,6 +1,6 @@
 //! Constants that are limits by convention and have no row in `docs/limits.md`, with the reason.
 
-/// Reasons, each with the names of constants. A name that several files use follows the name of its
+/// Reasons, each with the names of constants. A name that several files use follows the name of the
 /// file: `cache.rs: MOST_BYTES`.
 pub const INTERNAL: [(&str, &[&str]); 9] = [
     (

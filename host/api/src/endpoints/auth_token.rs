@@ -93,7 +93,7 @@ pub(super) async fn by_token(call: &mut PermittedCall<'_>) -> Result<NamedToken,
     }
 }
 
-/// Returns the token whose accessor the body names.
+/// Returns the token of the accessor in the body.
 async fn by_accessor(call: &mut PermittedCall<'_>) -> Result<NamedToken, Failure> {
     let accessor = call.fields.text("accessor");
     match tokens::by_accessor(&call.core.store, call.unit, accessor).await? {
@@ -111,7 +111,7 @@ async fn lookup(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
         let named = calling_token(&call);
         return show(call, named).await;
     }
-    // Clients of this API tell a token that has ended by the status of its lookup.
+    // Clients of this API recognise an ended token by the status of the lookup.
     let named = by_token(&mut call).await.map_err(|failure| match failure.kind {
         FailureKind::InvalidRequest => Failure::denied(failure.message),
         _ => failure,
@@ -184,9 +184,9 @@ async fn revoke_self(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     begin_end(call.unit, call.caller, TokenEnding::WithChildren)
 }
 
-/// Ends the token that the body names. A token that does not exist counts as revoked, except where
-/// its children are to stay, which only a token that exists can have. A token that is already
-/// ending is ended again, because this answer, too, promises that all its children are refused.
+/// Ends the token that the body names. A missing token counts as revoked, except where the children
+/// are to stay: only an existing token can have children. An ending token is ended again, because
+/// this answer, too, promises that all children of the token are refused.
 async fn revoke_named(call: PermittedCall<'_>, ending: TokenEnding) -> Result<Reply, Failure> {
     let text = Secret::new(call.fields.text("token"));
     match tokens::find(&call.core.store, call.unit, &text).await? {
@@ -256,8 +256,7 @@ async fn tidy(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     Ok(Reply::from(body).with_warnings([warning.to_owned()]))
 }
 
-/// Describes a token that is handed out or renewed, with the policies of its entity from
-/// `entity_context`.
+/// Describes a token handed out or renewed, with the policies of the entity from `entity_context`.
 pub(crate) fn auth(text: Secret, token: &Caller, entity_context: &EntityContext) -> AuthBlock {
     let record = &token.record;
     AuthBlock {

@@ -38,8 +38,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
     ]
 }
 
-/// Returns the fields of a token's creation. Restrictions that cannot be given here are listed so
-/// that they are refused: ignoring a restriction would widen access.
+/// Returns the fields of a token's creation. Restrictions that cannot be given here are listed to
+/// be refused: ignoring a restriction would widen access.
 fn creation_fields() -> Vec<Field> {
     let renewable = field("renewable", FieldKind::Bool, "whether the token can be renewed");
     vec![
@@ -110,7 +110,7 @@ enum ParentChoice {
     None,
 }
 
-/// Creates the token that the fields describe, by the named role if there is one.
+/// Creates the token described by the fields, by the named role if a role is named.
 async fn make(
     mut call: PermittedCall<'_>,
     parent: ParentChoice,
@@ -214,7 +214,7 @@ fn asked_policies<'a>(
     })
 }
 
-/// Warns of policies that do not exist. A token may be given policies that are still to be written.
+/// Warns of missing policies. A token may be given policies that are still to be written.
 async fn warn_of_unknown(unit: &mut Unit, policies: &[String]) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     for name in policies {
@@ -326,7 +326,7 @@ fn shown_path(call: &PermittedCall<'_>, role: Option<&(String, TokenRole)>) -> S
     }
 }
 
-/// Returns the networks of the role. A child without a role gets the networks of its parent, so
+/// Returns the networks of the role. A child without a role gets the networks of the parent, so
 /// that a child is not a way around the parent's restriction.
 fn bound_cidrs(call: &PermittedCall<'_>, is_orphan: bool, role: Option<&TokenRole>) -> Vec<Cidr> {
     match role {

@@ -24,7 +24,7 @@ pub(crate) struct PermittedCall<'a> {
     pub(crate) request: &'a Request,
     pub(crate) caller: &'a Caller,
     pub(crate) fields: RequestFields<'a>,
-    /// Capabilities that the caller's policies grant on the path; `root` means all of them.
+    /// Capabilities that the caller's policies grant on the path; `root` means all capabilities.
     pub(crate) capabilities: &'a [String],
 }
 

@@ -12,7 +12,8 @@ use bulkhead_wire::failure::Failure;
 /// The capture of the path. The name is long, because a value may have a field of any name.
 const PATH: &str = "cubbyhole_path";
 
-/// Storage key of the rows whose write creates or updates. The pipeline adds token and path.
+/// Storage key of the rows; the key's presence tells an updating write from a creating write. The
+/// pipeline adds token and path.
 pub(crate) const EXISTENCE: &str = "cubbyhole";
 
 /// Returns the rows of this file.

@@ -75,7 +75,7 @@ pub(crate) fn respond_listed(envelope: Envelope, listing: Listing) -> Response {
     Response { status: 200, body, retry_after: None }
 }
 
-/// Returns 200 with an envelope whose data is repeated at the top level.
+/// Returns 200 with an envelope, and repeats the data at the top level.
 fn respond_copied(envelope: Envelope) -> Response {
     let body = response::ResponseBody::Copied(Box::new(envelope));
     Response { status: 200, body, retry_after: None }

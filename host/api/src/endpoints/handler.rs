@@ -27,7 +27,7 @@ where
     }
 }
 
-/// A handler for callers whose policies allow the path.
+/// A handler for callers with permission for the path.
 pub(crate) type PermittedHandler = Box<dyn for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply>>;
 
 /// A function that reads the values of an object before a change, by the names of the fields.

@@ -115,7 +115,7 @@ async fn write(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     Ok(ReplyBody::Data(shown::members(members)).into())
 }
 
-/// Returns the fields that entities and groups share, as far as the caller sent them. An empty name
+/// Returns the fields shared by entities and groups, as far as sent by the caller. An empty name
 /// counts as not sent.
 pub(super) fn change(fields: RequestFields<'_>) -> IdentityChange {
     IdentityChange {

@@ -12,8 +12,8 @@ use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::response::{self, Response};
 use serde_json::{Map, Value, json};
 
-/// Time for which readers may cache a document, in seconds. The next key is published for longer
-/// than this before it signs, unless an operator rotates twice.
+/// Time in seconds during which readers may cache a document. The next key is published for longer
+/// than this time before the key signs, unless an operator rotates twice.
 const MAX_AGE: u64 = 3_600;
 
 /// Returns the rows of this file.

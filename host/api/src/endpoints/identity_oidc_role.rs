@@ -1,4 +1,5 @@
-//! `identity/oidc/role`: roles for tokens with which callers prove their identity to others.
+//! `identity/oidc/role`: roles for tokens. With such a token, callers prove their identity to
+//! others.
 
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};

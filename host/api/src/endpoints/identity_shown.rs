@@ -163,8 +163,7 @@ enum ListingEntries {
 }
 
 impl IdentityListing {
-    /// Begins a listing by id of the records whose keys begin with `prefix`. The keys end in the
-    /// ids.
+    /// Begins a listing by id of the records with the key prefix `prefix`. The keys end in the ids.
     pub(super) fn by_id(
         core: &Core,
         prefix: &str,

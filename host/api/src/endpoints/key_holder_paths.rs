@@ -8,7 +8,7 @@ use std::mem;
 /// Checks that key holders may work without a token on this server.
 ///
 /// # Errors
-/// 405 unless the configuration allows it.
+/// 405 unless the configuration allows such work.
 pub(super) fn check_allowed(call: &PublicCall<'_>) -> Result<(), Failure> {
     if call.core.process.settings.allow_key_holders {
         return Ok(());

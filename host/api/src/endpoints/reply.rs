@@ -32,7 +32,7 @@ pub(crate) enum ReplyBody {
     Lease { id: String, ttl: u64, renewable: bool },
 }
 
-/// An answer, with the action that runs once its unit of work is committed.
+/// An answer, with the action to run once the unit of work is committed.
 pub(crate) struct Reply {
     pub(crate) body: ReplyBody,
     pub(crate) warnings: Vec<String>,

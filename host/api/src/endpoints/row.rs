@@ -9,7 +9,7 @@ use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value};
 
-/// An endpoint of the host: its row and its handler.
+/// An endpoint of the host: row and handler.
 pub(crate) struct Endpoint {
     pub(crate) route: Route,
     pub(crate) answers: EndpointHandler,
@@ -28,10 +28,10 @@ impl Endpoint {
 
 /// The handler of an endpoint, by the callers that the endpoint answers.
 pub(crate) enum EndpointHandler {
-    /// Callers with a token whose policies allow the request.
+    /// Callers with a token and with permission for the request.
     Permitted {
         handler: PermittedHandler,
-        /// Changes that the handler may make outside its unit of work.
+        /// Changes that the handler may make outside the unit of work.
         effect: SideEffect,
         /// The endpoint is served even if no audit device records the request.
         goes_unrecorded: bool,
@@ -82,7 +82,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the storage key whose presence makes a write an update.
+    /// Sets the storage key. If the key is present, a write is an update.
     pub(super) fn existence(mut self, key: &str) -> Self {
         self.route.existence = Some(key.to_owned());
         self
@@ -106,7 +106,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the function that reads the present values of the fields that need `sudo`.
+    /// Sets the function for reading the present values of the fields that need `sudo`.
     pub(super) fn with_present_values(
         mut self,
         reader: impl for<'a> AsyncHandler<'a, PresentQuestion<'a>, Map<String, Value>> + 'static,
@@ -129,7 +129,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Answers callers whose policies allow the request.
+    /// Answers callers with permission for the request.
     pub(super) fn handled_by(
         self,
         handler: impl for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply> + 'static,

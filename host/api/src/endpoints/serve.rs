@@ -39,7 +39,7 @@ pub(crate) struct PublicEndpoint<'a> {
     pub(crate) captures: &'a [(String, String)],
 }
 
-/// A request to an endpoint that needs no token, with the fields that the endpoint knows.
+/// A request to an endpoint that needs no token, with the fields known to the endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct PublicRequest<'a> {
     pub(crate) endpoint: PublicEndpoint<'a>,
@@ -83,8 +83,8 @@ pub(crate) fn refuse_wrapping(request: &Request) -> Result<(), Failure> {
     Err(Failure::invalid("the answer of this path cannot be wrapped; leave X-Vault-Wrap-TTL out"))
 }
 
-/// Serves an endpoint that needs no token. A `caller` with a token sees the paths that its policies
-/// reach.
+/// Serves an endpoint that needs no token. A `caller` with a token sees the paths within reach of
+/// the caller's policies.
 pub(crate) async fn serve_without_a_token(
     core: &Core,
     table: &HostTable,

@@ -1,6 +1,6 @@
 //! `sys/config/auditing/request-headers`: the request headers that the audit log records.
 //!
-//! This file prevents a header that bears a token from being written to the audit log.
+//! This file prevents a header with a token from being written to the audit log.
 
 use super::after_commit::AfterCommit;
 use super::call::PermittedCall;
@@ -90,7 +90,7 @@ async fn delete(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 /// Returns the name in lower case.
 ///
 /// # Errors
-/// 400 for a text that is not a name of a header, and for a header that bears a token.
+/// 400 for a text that is not a name of a header, and for a header with a token.
 fn check_header_name(name: &str) -> Result<String, Failure> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.len() > LONGEST_HEADER_NAME || !name.bytes().all(is_token) {

@@ -51,7 +51,7 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     }
     let writes = seal.core().is_none_or(|core| is_of_use(&core));
     let answered = match (status.config, status.sealed) {
-        // A node that can no longer store or audit is unhealthy, and the code that the caller chose
+        // A node that can no longer store or audit is unhealthy, and the code chosen by the caller
         // does not count.
         _ if !writes => 500,
         (None, _) => status_code(codes, "uninitcode", 501)?,
@@ -62,7 +62,8 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     let mut body = json!({
         "initialized": status.config.is_some(),
         "sealed": status.sealed,
-        // A sealed node serves nothing, and monitoring counts it among the nodes that stand by.
+        // A sealed node serves nothing, and monitoring counts a sealed node among the standby
+        // nodes.
         "standby": status.sealed,
         "performance_standby": false,
         "replication_performance_mode": "disabled",

@@ -171,8 +171,8 @@ fn processor_times(text: &str) -> Value {
     shown.collect()
 }
 
-/// Members of the memory, each with the name of the kernel. Names in lower case are those of
-/// published servers; `swapTotal` and `swapFree` are those of earlier releases.
+/// Members of the memory, each with the name of the kernel. Names in lower case are the names of
+/// published servers; `swapTotal` and `swapFree` are the names of earlier releases.
 const MEMORY: [(&str, &str); 33] = [
     ("total", "MemTotal"),
     ("available", "MemAvailable"),

@@ -1,8 +1,8 @@
-//! `sys/init`: initialises a cluster, once, and gives the shares of its key to the first caller
+//! `sys/init`: initialises a cluster, once, and gives the shares of the key to the first caller
 //! (decision H15).
 //!
-//! The attack: another party initialises the server first. Nothing here can prevent that attack,
-//! but it is detected: the second caller is refused and told the reason.
+//! The attack: another party initialises the server first. Nothing here can prevent the attack, but
+//! the attack is detected: the second caller is refused and told the reason.
 
 use super::call::{RequestFields, SealedCall};
 use super::row::{Endpoint, field, read, required, write};

@@ -15,7 +15,7 @@ use bulkhead_wire::route::{RouteMatch, RouteTable};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The verbs in the order in which help shows them.
+/// The verbs in the order of the help text.
 const VERBS: [Verb; 5] = [Verb::Read, Verb::List, Verb::Write, Verb::Patch, Verb::Delete];
 
 /// Returns the rows of this file.

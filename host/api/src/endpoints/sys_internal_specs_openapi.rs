@@ -3,11 +3,11 @@
 //!
 //! This file prevents two attacks:
 //! - Reading the mounts off the document. A caller without a token gets the engines at a
-//!   placeholder path; other callers see the mounts that their policies reach, or ask for the
+//!   placeholder path; other callers see the mounts within reach of their policies, or ask for the
 //!   placeholders (decision P11).
-//! - Using up processor and memory with requests. A document is built once for the tables that it
-//!   shows, its answers share the bytes, and its size does not grow with the number of mounts
-//!   (decision H82).
+//! - Using up processor and memory with requests. A document is built once for the shown tables,
+//!   all answers share the bytes, and the size does not grow with the number of mounts (decision
+//!   H82).
 
 mod mount_groups;
 mod openapi;

@@ -1,9 +1,9 @@
-//! `sys/internal/ui/mounts`: the mounts that a caller can see, also without a token.
+//! `sys/internal/ui/mounts`: the mounts visible to a caller, also without a token.
 //!
 //! This file prevents callers from finding out which paths are mounted. Without a token, the list
-//! has only the mounts that an operator made public; with a token, also the mounts where the
-//! caller's policies allow anything at all. A request for a single path gets the same refusal
-//! whether the mount is missing or out of reach.
+//! has only the mounts made public by an operator; with a token, also the mounts where the caller's
+//! policies allow anything at all. A request for a single path gets the same refusal whether the
+//! mount is missing or out of reach.
 
 use super::call::PublicCall;
 use super::envelope::public_data;

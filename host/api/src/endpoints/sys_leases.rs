@@ -73,7 +73,7 @@ async fn look_up(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
     let ttl = lease.expires.saturating_sub(core.store.now()) / 1000;
-    // A reservation whose undo failed has no expiry.
+    // A reservation with a failed undo has no expiry.
     let expires = if lease.expires == 0 { Value::Null } else { timestamp(lease.expires / 1000) };
     let mut data = Map::new();
     data.insert("id".to_owned(), json!(lease.id));
@@ -89,7 +89,7 @@ fn show(core: &Core, lease: &LeaseRecord) -> Map<String, Value> {
     data
 }
 
-/// Returns the path of the request that created the lease: the id without its last part.
+/// Returns the path of the request that created the lease: the id without the last part.
 fn path_of(id: &str) -> &str {
     id.rsplit_once('/').map_or(id, |(path, _)| path)
 }

@@ -1,7 +1,7 @@
 //! `sys/loggers`: the level of the server's log.
 //!
-//! The log has one logger, and every line of it is written (`error`, `warn` and `info`). A request
-//! for that level is served, because there is nothing to change; other levels are refused.
+//! The log has a single logger, and every line is written (`error`, `warn` and `info`). A request
+//! for the level `info` is served, because there is nothing to change; other levels are refused.
 
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};

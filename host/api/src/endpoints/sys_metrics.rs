@@ -1,7 +1,7 @@
-//! `sys/metrics`: metrics of the host, and metrics that components report for their mounts.
+//! `sys/metrics`: metrics of the host, and metrics reported by components for their mounts.
 //!
-//! This file prevents a leak through names that a running component makes up. Only series that the
-//! component's description names are shown, so that every name in the monitoring was known at
+//! This file prevents a leak through names made up by a running component. Only series named in the
+//! component's description are shown, so that every name in the monitoring was known at
 //! registration.
 
 mod exposition;

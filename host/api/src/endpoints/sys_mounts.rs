@@ -122,7 +122,7 @@ pub(super) fn list_in(class: MountClass, call: &PermittedCall<'_>) -> Reply {
     ReplyBody::Copied(listed.collect()).into()
 }
 
-/// Returns the mount of a class at a path, with the secrets of targets that it alone knows.
+/// Returns the mount of a class at a path, with the secrets of targets that the mount alone knows.
 pub(super) async fn read_in(
     class: MountClass,
     call: PermittedCall<'_>,
@@ -155,7 +155,7 @@ pub(super) async fn disable_in(
         Some(record) => only_copies::of_mount(unit, &record.uuid).await?,
         None => Vec::new(),
     };
-    // The removal commits units of its own, and this unit has read rows that the removal deletes.
+    // The removal commits separate units, and deletes rows that this unit has read.
     *unit = core.store.begin();
     lifecycle::disable(core, &path).await?;
     let warning = |secret: String| {

@@ -55,8 +55,8 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields([kind()])
             .handled_by(list),
         row::read(one, "a plugin").needs_sudo().fields(here()).handled_by(read),
-        // Effectful: a component is compiled outside of this process, and its bytes are stored
-        // before its row.
+        // Effectful: a component is compiled outside of this process, and the bytes are stored
+        // before the row.
         row::write(one, "register the component in the body or the plugin directory")
             .needs_sudo()
             .with_effect()

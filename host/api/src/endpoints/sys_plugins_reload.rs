@@ -1,8 +1,8 @@
 //! `sys/plugins/reload`: mounts and connections get the version of their plugin that pins and
 //! settings choose now.
 //!
-//! A mount whose new version fails is served by the version before (decision H44), where published
-//! servers may leave the mount broken.
+//! If the new version of a mount fails, the version before serves the mount (decision H44).
+//! Published servers may leave the mount broken.
 
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};
@@ -90,8 +90,8 @@ async fn reload_plugin(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     answer(lifecycle::reload(core, reloading(core, kind, name)).await?)
 }
 
-/// Returns the mounts of the plugin. For a database plugin, returns its connections, and the mounts
-/// whose component may call database plugins.
+/// Returns the mounts of the plugin. For a database plugin, returns the connections of the plugin,
+/// and the mounts with a component that may call database plugins.
 fn reloading(core: &Core, kind: PluginType, name: &str) -> ReloadTargets {
     match kind {
         PluginType::Database => {
@@ -127,8 +127,8 @@ fn mounts_at(core: &Core, paths: &[String]) -> Result<Vec<Arc<Mount>>, Failure> 
     paths.iter().map(mount_at).collect()
 }
 
-/// Returns the mounts of the uploaded engines and auth methods with that name, and the connections
-/// of the database plugin with that name.
+/// Returns the mounts of the uploaded engines and auth methods with the given name, and the
+/// connections of the database plugin with the given name.
 fn plugins_named(core: &Core, name: &str) -> Result<ReloadTargets, Failure> {
     let kinds = [PluginType::Secret, PluginType::Auth];
     if kinds.into_iter().any(|kind| core.catalog.is_official(kind, name)) {
@@ -148,7 +148,7 @@ fn plugins_named(core: &Core, name: &str) -> Result<ReloadTargets, Failure> {
     Ok(found)
 }
 
-/// Returns the mounts whose component may call database plugins.
+/// Returns the mounts with a component that may call database plugins.
 fn mounts_of_databases(core: &Core) -> Vec<Arc<Mount>> {
     let calls = |mount: &Arc<Mount>| {
         let asks = &mount.plugin.engine.description().asks;
@@ -157,10 +157,10 @@ fn mounts_of_databases(core: &Core) -> Vec<Arc<Mount>> {
     core.mounts.all().into_iter().filter(calls).collect()
 }
 
-/// The answer to a reload: 200 with its id, or the failures.
+/// The answer to a reload: 200 with the id of the reload, or the failures.
 ///
 /// # Errors
-/// The first failure, in a message that names each mount and connection with its reason.
+/// The first failure, in a message with the name and the reason of each mount and connection.
 fn answer(reload: ReloadRecord) -> Result<Reply, Failure> {
     let reasons = reload.failure_text();
     match reload.failed.into_iter().next() {

@@ -1,5 +1,5 @@
-//! `sys/plugins/runtimes`: container runtimes, of which there are none. A component runs in the
-//! server's own sandbox, so clients that ask for runtimes get an empty list.
+//! `sys/plugins/runtimes`: container runtimes; there are none. A component runs in the server's own
+//! sandbox, so clients that ask for runtimes get an empty list.
 
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};

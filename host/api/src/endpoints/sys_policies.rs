@@ -101,9 +101,9 @@ fn warn_of_renaming(call: &PermittedCall<'_>, name: &str) -> Option<String> {
 
 /// Decodes the text of a policy or password policy, which may be sent as text or as base64.
 ///
-/// The text counts as base64 if all of it, line ends aside, is the canonical base64 of UTF-8. No
-/// policy passes this test: a rule needs `{` and `"`, which base64 does not use, and a text that is
-/// only a `//` comment decodes to bytes that begin with 0xff, which is not UTF-8. A blank text
+/// The text counts as base64 if the whole text, line ends aside, is the canonical base64 of UTF-8.
+/// No policy passes this test: a rule needs `{` and `"`, which base64 does not use, and a text that
+/// is only a `//` comment decodes to bytes that begin with 0xff, which is not UTF-8. A blank text
 /// means the same either way.
 pub(super) fn decode(sent: &str) -> Cow<'_, str> {
     let letters: String = sent.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();

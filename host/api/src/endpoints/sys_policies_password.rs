@@ -1,7 +1,7 @@
 //! `sys/policies/password`: rules for generated passwords, for engines that name a policy.
 //!
-//! This file prevents a policy whose passwords cannot be generated: the policy is tried before it
-//! is stored. Base64 is stored decoded.
+//! This file prevents a policy that cannot generate passwords: the policy is tried before being
+//! stored. Base64 is stored decoded.
 
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};

@@ -26,8 +26,7 @@ pub(super) async fn list<Q: Quota>(call: PermittedCall<'_>) -> Result<Reply, Fai
 
 /// A kind of quota with endpoints of its own.
 pub(super) trait WritableQuota: Quota {
-    /// Returns the quota of a write's fields. Fields that are not sent keep the values of
-    /// `stored_quota`.
+    /// Returns the quota of a write's fields. Omitted fields keep the values of `stored_quota`.
     ///
     /// # Errors
     /// 400 for a field that the kind cannot have.
@@ -38,7 +37,7 @@ pub(super) trait WritableQuota: Quota {
     ) -> Result<Self, Failure>;
 }
 
-/// Writes the quota of a kind that the path names. Fields that are not sent keep their values.
+/// Writes the quota of the kind in the path. Omitted fields keep their values.
 pub(super) async fn write<Q: WritableQuota>(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, unit, fields, .. } = call;
     let name = fields.text("name");

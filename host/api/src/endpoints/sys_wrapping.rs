@@ -47,8 +47,8 @@ pub(crate) fn is_opened_by_caller(path: &str) -> bool {
     [UNWRAP, REWRAP].contains(&path)
 }
 
-/// Returns true if the answer of a request to `path` holds data that the caller sent: in this
-/// request, or before to its cubbyhole.
+/// Returns true if the answer of a request to `path` holds data sent by the caller: in this
+/// request, or before to the caller's cubbyhole.
 pub(crate) fn answers_own_data(path: &str) -> bool {
     path == WRAP || path.split('/').next() == Some("cubbyhole")
 }
@@ -103,8 +103,8 @@ async fn lookup(call: PublicCall<'_>) -> Result<Response, Failure> {
     Ok(public_data(request, Map::from_iter(data)))
 }
 
-/// Returns the wrapping token that the request names. The calling token is found although its use
-/// is taken.
+/// Returns the wrapping token named by the request. The calling token is found although the use of
+/// the token is taken.
 async fn find_named_token(call: &mut PermittedCall<'_>) -> Result<WrappingToken, Failure> {
     let text = call.fields.text("token");
     let is_caller = text.is_empty() || call.request.token == Some(Secret::new(text));

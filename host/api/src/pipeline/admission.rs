@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// quota that an operator wants in the audit log.
 ///
 /// # Errors
-/// 429 for a request that is refused without an audit record.
+/// 429 for a request refused without an audit record.
 pub(super) async fn admit(
     core: &Core,
     (path, remote): (&str, IpAddr),

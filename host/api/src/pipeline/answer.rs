@@ -89,7 +89,7 @@ impl EnvelopeFields {
     /// Reads the pairs, and ignores unknown names.
     ///
     /// # Errors
-    /// 500 for `absent` on a request that is not a read, and for a duration that is not a number.
+    /// 500 for `absent` on a request other than a read, and for a duration that is not a number.
     fn of(
         permitted: &PermittedRequest<'_>,
         mount: &Mount,
@@ -134,7 +134,7 @@ pub(super) fn confirmed_tag(answered: &ComponentAnswer) -> Option<&str> {
     }
 }
 
-/// A lease that was written with its unit.
+/// A lease written with its unit.
 struct WrittenLease {
     id: String,
     ttl: u64,

@@ -3,8 +3,8 @@
 //!
 //! This file prevents an act without a trace. If devices exist and none recorded the request,
 //! nothing is entered; if none recorded the answer, nothing of the answer leaves, and its lease or
-//! token is ended. Sealing goes ahead regardless and is logged: a caller without a token who
-//! fills the audit disk must not keep the service open.
+//! token is ended. Sealing goes ahead regardless and is logged: a caller without a token must not
+//! keep the service open by filling the audit disk.
 
 use super::destination::{Destination, ServingCode};
 use super::operation::operation;
@@ -71,7 +71,7 @@ pub(super) struct TrailSubject<'a> {
     pub(super) request: &'a Request,
     pub(super) destination: Option<&'a Destination<'a>>,
     pub(super) caller: Option<&'a Caller>,
-    /// Segments of the path that lines show as hashes, besides those that the route marks.
+    /// Segments of the path shown as hashes in lines, besides the segments that the route marks.
     pub(super) hidden_segments: &'a [String],
 }
 
@@ -159,8 +159,8 @@ impl<'a> AuditTrail<'a> {
         self.core.log.line("warn", "request-not-audited", &pairs);
     }
 
-    /// Records the answer, after the request where that was refused before it was entered. Returns
-    /// the answer that may leave.
+    /// Records the answer. A request refused before being entered is recorded first. Returns the
+    /// answer that may leave.
     pub(super) async fn leave(mut self, served: Result<Response, Failure>) -> Response {
         if self.devices.is_empty() {
             return served.unwrap_or_else(|failure| Response::failed(&failure));

@@ -236,7 +236,7 @@ impl PermittedRequest<'_> {
 }
 
 /// Lets due work undo the reservations that a call did not confirm; a confirmed reservation no
-/// longer exists. Returns true if all of them were withdrawn, so that nothing is left to undo.
+/// longer exists. Returns true if all reservations were withdrawn, so that nothing is left to undo.
 async fn undo_unconfirmed(core: &Core, reserved: &[LeaseReservation]) -> bool {
     if let Err(failure) = leases::undo_reservations(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.

@@ -20,7 +20,7 @@ pub(super) enum ServingCode<'a> {
     Host(&'a Endpoint),
     /// A row of a mount's route table, by its index.
     Mount(usize, Arc<Mount>),
-    /// A mount whose component answers plain HTTP, on a path without a row.
+    /// A mount with a component for plain HTTP, on a path without a row.
     Raw(Arc<Mount>),
 }
 
@@ -86,7 +86,7 @@ impl Destination<'_> {
 /// keeps the mount from being removed, moved or migrated while the request runs.
 ///
 /// # Errors
-/// 404 or 405, for callers whose policies allow the path; 503 if the mount is unavailable or its
+/// 404 or 405, for callers with permission for the path; 503 if the mount is unavailable or its
 /// data are still being migrated.
 pub(super) async fn enter<'a>(
     core: &Core,
@@ -144,7 +144,7 @@ fn unknown_path_failure(request: &Request, mount: &Mount, below: &str) -> Failur
     Failure::new(FailureKind::NotFound, message).recordable()
 }
 
-/// Returns the failure for a path whose mount is not there, or is unavailable.
+/// Returns the failure for a path without a mount, or with an unavailable mount.
 fn absent_failure(core: &Core, path: &str) -> Failure {
     core.mounts.unavailable_at(path).unwrap_or_else(|| unmounted_failure(path))
 }

@@ -20,7 +20,7 @@ use bulkhead_wire::stored;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A request that policy allowed, before its fields are checked.
+/// A request allowed by policy, before the check of the fields.
 pub(super) struct FieldRequest<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) request: &'a Request,
@@ -36,7 +36,7 @@ impl FieldRequest<'_> {
     /// present values are read in the unit: if they change meanwhile, the request is checked again.
     ///
     /// # Errors
-    /// 403 that names the fields and the path; the store's failure.
+    /// 403 with the names of the fields and the path; the store's failure.
     pub(super) async fn check(&self, unit: &mut Unit, permit: &Permit) -> Result<(), Failure> {
         let route = self.destination.known_route()?;
         if permit.has_sudo() || !has_sudo_field(&route.fields, self.values) {

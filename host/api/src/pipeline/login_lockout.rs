@@ -2,7 +2,7 @@
 //!
 //! Costs a successful login nothing while no login at the mount has failed lately. Otherwise the
 //! component first tells the name of the login, and a locked name is refused without a proof. If a
-//! name is locked while its login is under way, that login gets the same refusal whether its proof
+//! name is locked during a login of the name, the login gets the same refusal whether the proof
 //! holds or not, so that no answer tells a right guess from a wrong guess.
 
 use super::permitted_request::PermittedRequest;

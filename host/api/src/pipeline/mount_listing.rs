@@ -29,8 +29,8 @@ impl PermittedRequest<'_> {
     }
 
     /// Returns the names directly below `prefix`, as far as `after` and `limit` of the query select
-    /// them. A folder, whose name ends in a slash, is found by its first key, and its other keys
-    /// are skipped. The pages are read at different points in time.
+    /// the names. The name of a folder ends in a slash. A folder is found by its first key; the
+    /// other keys of the folder are skipped. The pages are read at different points in time.
     async fn read_names(&self, prefix: &str) -> Result<Option<Listing>, Failure> {
         let Paging { after, limit } = Paging::of(&self.request.fields)?;
         let mut text = ListingText::of_names(&self.core.listings);

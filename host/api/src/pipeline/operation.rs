@@ -1,5 +1,5 @@
-//! The operation of a request: the word that policies allow and audit lines show; and the object
-//! whose presence decides.
+//! The operation of a request: the word that policies allow and audit lines show. The presence of
+//! an object decides between create and update.
 
 use super::destination::{Destination, ServingCode};
 use crate::endpoints::CUBBYHOLE_EXISTENCE;
@@ -22,7 +22,8 @@ pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
     }
 }
 
-/// Returns whether a write creates an object. Read in the unit, so that the commit checks it again.
+/// Returns whether a write creates an object. The presence is read in the unit, so that the commit
+/// checks the presence again.
 pub(super) async fn creates(
     unit: &mut Unit,
     destination: &Destination<'_>,

@@ -14,7 +14,7 @@ use bulkhead_wire::request::Request;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// A permitted request, with everything that serving it needs.
+/// A permitted request, with everything needed for serving.
 pub(super) struct PermittedRequest<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) request: &'a Request,

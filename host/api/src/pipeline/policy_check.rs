@@ -1,7 +1,7 @@
 //! Checks a request against the caller's policies.
 //!
 //! This file prevents callers from learning which paths and objects exist: faults of a request are
-//! told only to callers whose policies allow the request.
+//! told only to callers with permission for the request.
 
 use super::destination::Destination;
 use super::operation::operation;
@@ -21,7 +21,7 @@ const COMPARED_IN_PLACE_BYTES: u64 = 16 << 10;
 
 /// Checks whether the policies allow the request as `operation`. Policies see the raw fields only
 /// if the fields do not fold, which is not told to a caller without permission. If the route does
-/// not take the body, its parameters are not checked: the request is refused for its body if the
+/// not take the body, the parameters are not checked: the request is refused for the body if the
 /// caller may call.
 ///
 /// # Errors
@@ -68,8 +68,8 @@ pub(super) async fn permit(
     comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
 }
 
-/// Returns the parameters that the caller sent, including unknown parameters but without the
-/// captures: policies already see those in the path.
+/// Returns the parameters sent by the caller, including unknown parameters but without the
+/// captures: policies already see the captures in the path.
 fn sent_fields(
     captures: &[(String, String)],
     folded: Option<&FoldedFields>,
@@ -85,8 +85,7 @@ fn sent_fields(
     sent.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Tells that the path does not exist only to callers whose policies would have allowed the
-/// request.
+/// Tells only callers with permission for the request that the path does not exist.
 pub(super) fn refuse_unknown(acl: &Acl, request: &Request, unknown: Failure) -> Failure {
     let ask = |operation| {
         let question = AccessRequest {

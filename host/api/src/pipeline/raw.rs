@@ -38,7 +38,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use waiting::{WaitingGroup, group_name, held_bytes, keep_unsealed};
 
-/// Maximum time for which a run may park the request.
+/// Maximum time that a run may park the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(660);
 
 /// Serves one request of plain HTTP.

@@ -1,9 +1,9 @@
-//! Wrapping of an answer, if its request asks for that.
+//! Wrapping of an answer, if the request asks for wrapping.
 //!
-//! This file prevents a secret in the clear: a request that asks for wrapping gets a wrapping
-//! token, 204 or an error. Answers that everyone may read without a token stay as they are, so that
-//! callers without a token cannot fill the store. Stored answers count for their caller, and data
-//! that the caller sent are gone when the caller's token ends.
+//! This file prevents a secret in the clear: a request for wrapping gets a wrapping token, 204 or
+//! an error. Answers that everyone may read without a token stay as they are, so that callers
+//! without a token cannot fill the store. Stored answers count for their caller, and data sent by
+//! the caller are gone when the caller's token ends.
 
 use super::audit_trail::AuditTrail;
 use crate::endpoints;
@@ -15,7 +15,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::{Response, ResponseBody};
 
-/// Refuses a request whose answer could not be wrapped, before the request has an effect.
+/// Refuses a request before the request has an effect, if the answer could not be wrapped.
 ///
 /// # Errors
 /// 429 if the caller, or all callers together, store as many bytes as they may.
@@ -30,8 +30,8 @@ pub(super) async fn assert_room(
     }
 }
 
-/// Returns the answer that leaves: the given answer, or a wrapping token in its place. If the
-/// answer cannot be stored, its lease or token is ended.
+/// Returns the answer that leaves: the given answer, or a wrapping token instead. If the answer
+/// cannot be stored, the lease or token of the answer is ended.
 pub(super) async fn wrap_if_asked(
     core: &Core,
     request: &Request,

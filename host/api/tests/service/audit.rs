@@ -38,7 +38,7 @@ pub(crate) fn only(device: DeviceSettings) -> AuditSettings {
     AuditSettings { devices: vec![device], api_directory: None }
 }
 
-/// A service that audits to `audit.log` in its folder.
+/// A service with the audit log `audit.log` in the folder of the service.
 pub(crate) async fn bed(name: &str) -> Bed {
     let path = folder(name);
     let audit = only(device("main", path.join("audit.log")));
@@ -553,7 +553,7 @@ impl Pipe {
     }
 }
 
-/// A service that audits to a pipe, in which the request line of `path` is of the returned length.
+/// A service with a pipe as the audit log. Returns the length of the request line of `path`.
 async fn piped(name: &str, path: &str, fields: Value) -> (Bed, Pipe, usize) {
     let directory = folder(name);
     let mut pipe = Pipe::new(&directory);
@@ -624,8 +624,7 @@ async fn undelivered_token_is_ended_and_renewed_token_kept() {
     unanswered(&bed, &mut pipe, length, "auth/token/renew", renewal()).await;
     assert_eq!(bed.write("auth/token/lookup", token).await.0, 200);
     let data = bed.stop().await;
-    // Where nobody has to read the pipe. What is due at once has ended before what is due in a
-    // second.
+    // The next service has no pipe to read. Work due at once has ended before work due in a second.
     let bed = Bed::open(data).await;
     assert_eq!(bed.write("probe/lease/short", json!({ "ttl": 1 })).await.0, 200);
     assert_eq!(bed.noted("short").await, "Expired");

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Longest line, in bytes.
 const LINE: usize = 64 << 10;
 
-/// Devices that write the same in every manner that there is.
+/// Devices that write the same lines in every available manner.
 fn devices(path: &Path) -> AuditSettings {
     let main = device("main", path.join("audit.log"));
     let raw = device("raw", path.join("raw.log"));

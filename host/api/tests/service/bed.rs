@@ -54,7 +54,7 @@ impl Bed {
         Self::with(directory, vec![official("probe")], audit).await
     }
 
-    /// With those plugins of its own, and those audit devices.
+    /// A service with the given official plugins and audit devices.
     pub(crate) async fn with(
         directory: PathBuf,
         officials: Vec<OfficialComponent>,
@@ -176,7 +176,7 @@ impl Bed {
         }
     }
 
-    /// Stops the service, and gives the directory that it held.
+    /// Stops the service, and returns the directory of the service.
     pub(crate) async fn stop(self) -> PathBuf {
         self.service.stop().await;
         self.directory
@@ -213,7 +213,7 @@ pub(crate) fn target() -> PathBuf {
     profile().parent().unwrap().to_path_buf()
 }
 
-/// The folder of the profile that this program was built with, the server's binary beside it.
+/// The folder of this program's build profile, with the server's binary.
 fn profile() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_path_buf()
 }
@@ -227,8 +227,8 @@ pub(crate) fn guest(name: &str) -> &'static [u8] {
     built(&format!("{name}.wasm"))
 }
 
-/// The same as a plugin of the build, with the machine code that `make guests` left beside it:
-/// compiling a guest takes longer than most tests.
+/// The guest as a plugin of the build, with the machine code from `make guests`: compiling a guest
+/// takes longer than most tests.
 pub(crate) fn official(name: &str) -> OfficialComponent {
     OfficialComponent { wasm: guest(name), compiled: built(&format!("{name}.cwasm")) }
 }

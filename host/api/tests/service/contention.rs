@@ -1,4 +1,4 @@
-//! Many who change the same thing at once: each has its turn, and none is refused.
+//! Many clients change the same thing at once: each client has a turn, and none is refused.
 
 use crate::bed::{Bed, PATIENCE, error, request};
 use crate::http::{Server, granted, ok};
@@ -177,7 +177,8 @@ async fn sealing_stops_hanging_component_and_permits_unsealing() {
     bed.end().await;
 }
 
-/// Leases whose ends all change one record, and what it counts by then.
+/// Creates leases and ends the leases together; each end changes the same record. Returns the final
+/// count of the record.
 async fn end_of_leases(bed: &Bed, names: &str, count: u64) -> u64 {
     for number in 0..count {
         let path = format!("probe/lease/{names}-{number}");

@@ -1,5 +1,5 @@
-//! Keys, tokens, certificates and passwords of components: what is granted is done, and no text
-//! shows what is secret of it.
+//! Keys, tokens, certificates and passwords of components: granted operations are done, and no text
+//! shows their secrets.
 
 use crate::bed::{Bed, error};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, KeyUsagePurpose};

@@ -122,7 +122,7 @@ async fn put_backlog(store: &Arc<Store>, uuid: &str, backlog: u64) {
     }
 }
 
-/// Puts the timer of that number, which is due, in its place among so many lanes.
+/// Stores the due timer `number` in the lane for this number, of `lanes` lanes.
 fn put_timer(unit: &mut Unit, uuid: &str, number: u64, lanes: u64) {
     let lane = format!("{uuid}/lane {:02}", number % lanes);
     let index = IndexColumns { due: Some(1 + number), lane, owner: String::new() };
@@ -151,8 +151,8 @@ async fn time_with(backlog: u64) -> Duration {
     took
 }
 
-/// A look that walked over the backlog, or a lane that waited for the others, would take sixty
-/// times as long; the rest is for a busy machine.
+/// A walk over the backlog, or a wait of a lane for the other lanes, would take sixty times as
+/// long; the rest is for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn due_work_rate_is_independent_of_backlog_length() {
     let (small, large) = (time_with(1_000).await, time_with(60_000).await);

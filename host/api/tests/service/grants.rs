@@ -110,7 +110,7 @@ async fn rerun_after_conflict_counts_once_against_rate() {
         tokio::spawn(async move { bed.write("probe/count/raced", json!({})).await })
     };
     for counted in (0..8).map(race).collect::<Vec<_>>() {
-        // One that lost too often is refused with 503.
+        // A request that lost too many races is refused with 503.
         let (status, answer) = counted.await.unwrap();
         assert_ne!(status, 429, "{answer}");
     }

@@ -1,8 +1,8 @@
-//! The hostile guest: for each of its attacks, its own request fails with plugin, version and
-//! cause, the next one works, and another mount is served throughout.
+//! The hostile guest: for each attack, the attacking request fails with plugin, version and cause,
+//! the next request works, and another mount is served throughout.
 //!
-//! `contained!` makes one test an act and knows all their names;
-//! `every_act_of_the_guest_has_its_test` holds them against those of the guest.
+//! `contained!` makes a test for each act and knows the names of all acts;
+//! `every_act_of_the_guest_has_its_test` compares the names with the acts of the guest.
 
 use crate::bed::{Bed, PATIENCE, error, guest, official, request};
 use crate::probe::set_schema;
@@ -48,8 +48,8 @@ async fn contained(bed: &Bed, act: &str, by: By, (status, words): (u16, &str)) {
     assert_eq!(bed.read("probe/tally").await.0, 200, "another mount after {act}");
 }
 
-/// Asks another mount until `act` is over. Returns what came of the act, and the longest that the
-/// other mount took.
+/// Asks another mount until `act` is over. Returns the result of the act, and the longest time of a
+/// request to the other mount.
 async fn beside<T>(bed: &Bed, act: impl Future<Output = T>) -> (T, Duration) {
     let mut slowest = Duration::ZERO;
     tokio::pin!(act);
@@ -65,8 +65,8 @@ async fn beside<T>(bed: &Bed, act: impl Future<Output = T>) -> (T, Duration) {
     }
 }
 
-/// One test an act: `by the host` where the guest was stopped, `by the guest` where it passed a
-/// refusal on.
+/// A test for each act: `by the host` if the guest was stopped, `by the guest` if the guest passed
+/// a refusal on.
 macro_rules! contained {
     ($($test:ident: $act:literal => $by:ident, $status:literal, $words:literal;)*) => {
         const CONTAINED: &[&str] = &[$($act),*];
@@ -128,7 +128,7 @@ contained! {
         "without the mark nested";
 }
 
-/// Acts whose tests need more words, below.
+/// Acts with separate tests, below.
 const TOLD_APART: &[&str] = &[
     "flood-of-logs",
     "forged-log-line",
@@ -179,7 +179,7 @@ async fn a_line_of_the_log_cannot_be_forged() {
     let bed = bed("forged-log-line").await;
     assert_eq!(bed.read("hostile/forged-log-line").await.0, 200);
     let first = bed.line("info unnamed").await;
-    // As a value it may say what it likes: values are quoted.
+    // A value may contain any text: values are quoted.
     assert!(first.contains(r#"("unnamed", "noise\nlevel=error"#), "{first}");
     assert!(
         first.contains(r#"("mount", "hostile/")"#)
@@ -225,7 +225,7 @@ async fn panicking_wake_is_delayed_and_logged() {
     bed.end().await;
 }
 
-/// Starts what never ends by itself, and asks both mounts for a while.
+/// Asks both mounts for a while, beside an endless act.
 async fn is_endless_beside_others(bed: &Bed) {
     for _ in 0..200 {
         let began = Instant::now();

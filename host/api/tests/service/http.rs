@@ -1,5 +1,5 @@
-//! Requests to other servers: what is granted leaves, and nothing else; what was changed outside is
-//! not changed twice; and what was a secret on the way out is none of the texts that come back.
+//! Requests to other servers: only granted requests leave; a change outside is not made twice; and
+//! returned texts contain no secret of a request.
 
 use crate::bed::{Bed, PATIENCE, error};
 use crate::grants::grants;

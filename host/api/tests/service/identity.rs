@@ -1,5 +1,5 @@
-//! One alias is one entity; what entities and groups may do counts at once; what was taken from
-//! them is gone at once.
+//! Each alias has a single entity; new rights of entities and groups count at once; rights taken
+//! away are gone at once.
 
 use crate::bed::{Bed, error};
 use bulkhead_wire::description::Verb;
@@ -425,7 +425,7 @@ async fn person_names_appear_in_no_store_file() {
 async fn forty_long_listings_at_once_are_all_whole() {
     let bed = Arc::new(Bed::new("identity-long").await);
     let mut ids = BTreeSet::new();
-    // Each takes 40 bytes as a key, and more than 200 with what is told of it: beyond 64 KiB.
+    // Each entity takes 40 bytes as a key, and more than 200 bytes with all details: beyond 64 KiB.
     for number in 0..400 {
         let entity = json!({"name": format!("{}-{number}", "n".repeat(150))});
         let answer = bed.written("identity/entity", entity).await;

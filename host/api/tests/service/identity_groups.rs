@@ -1,4 +1,4 @@
-//! Groups: what they hold counts at once, in trees without circles, and ends with them.
+//! Groups: the policies of a group count at once, in trees without circles, and end with the group.
 
 use crate::bed::{Bed, PATIENCE};
 use crate::identity::text;

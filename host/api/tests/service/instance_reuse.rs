@@ -1,5 +1,5 @@
-//! The mount option `instance_reuse`: fresh instances unless it says `bounded`, and none that
-//! outlives the seal.
+//! The mount option `instance_reuse`: fresh instances unless the option is `bounded`, and no
+//! instance outlives the seal.
 
 use crate::bed::Bed;
 use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, StoreOptions};

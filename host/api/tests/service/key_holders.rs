@@ -1,4 +1,4 @@
-//! Key holders at different addresses, and callers without a key who give bogus shares meanwhile.
+//! Key holders at different addresses, while callers without a key give bogus shares.
 
 use crate::bed::{Bed, request};
 use bulkhead_wire::description::Verb;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const OUTSIDER_ADDRESS: &str = "198.51.100.7";
 
-/// An open service with three shares, of which two are needed.
+/// An open service with three shares and a threshold of two.
 async fn two_of_three(name: &str) -> (Bed, Vec<String>) {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));

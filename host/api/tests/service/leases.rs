@@ -228,7 +228,7 @@ async fn credential_in_creation_under_revoked_prefix_is_withheld() {
         (Arc::clone(&bed.service), request("root", Verb::Write, "probe/lease/late", fields));
     let making = tokio::spawn(async move { service.handle(making).await.into_bytes().0 });
     bed.noted("making-late").await;
-    // Answered once everything below is due, also what is being made.
+    // Answered once every lease below is due, also a lease in the making.
     assert_eq!(bed.write("sys/leases/revoke-prefix/probe", json!({"sync": false})).await.0, 202);
     bed.write("probe/count/go-late", json!({})).await;
     assert_eq!(making.await.unwrap(), 503);
@@ -244,7 +244,7 @@ async fn wait_for_hanging_target_does_not_prevent_sealing() {
     let call = request("root", Verb::Write, "sys/leases/revoke-prefix/probe", json!({}));
     let service = Arc::clone(&bed.service);
     let waiting = tokio::spawn(async move { service.handle(call).await.into_bytes() });
-    // The lease is due by the time that its reason can be seen.
+    // The lease is due as soon as the reason can be seen.
     let id = &listed(&bed, "sys/leases/lookup/probe/lease/hang-a", json!({})).await[0];
     let began = Instant::now();
     while looked_up(&bed, &format!("probe/lease/hang-a/{id}")).await.unwrap()["renewable"] == true {
@@ -268,7 +268,8 @@ async fn lease_listing_is_sorted_paged_and_by_folder() {
         );
         leased(&bed, mount, "x").await;
     }
-    // More than a page of one folder, so that it is stepped over rather than walked.
+    // More than a page of a folder: the listing steps over the folder instead of walking the
+    // folder.
     for _ in 0..120 {
         leased(&bed, "probe", "many").await;
     }
@@ -526,7 +527,7 @@ async fn token_leases_are_listed_at_creating_path() {
     bed.end().await;
 }
 
-/// More mounts than one commit that writes may rely on: two reads each.
+/// More mounts than a writing commit may rely on: two reads each.
 const MANY_MOUNTS: usize = 12_500;
 
 #[tokio::test(flavor = "multi_thread")]

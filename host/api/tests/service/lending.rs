@@ -1,4 +1,4 @@
-//! Leases that another call ends, and the undo of what was made in several steps.
+//! Leases ended by another call, and the undo of changes made in several steps.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -27,7 +27,8 @@ async fn lease_ended_by_another_call_is_never_revoked() {
     bed.end().await;
 }
 
-/// As a check-in by the end of its lease does, which is the same code as one by a caller.
+/// A check-in by the end of a lease also ends the lease itself, with the same code as a check-in by
+/// a caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn revocation_may_end_its_own_lease() {
     let bed = Bed::new("end-issued-at-home").await;

@@ -1,5 +1,5 @@
-//! Names that are locked after logins that failed. The doorman (`tests/guests/doorman`) proves
-//! nothing: it refuses where it is told to, and says whose login it would be.
+//! Names locked after failed logins. The doorman (`tests/guests/doorman`) proves nothing: the
+//! doorman refuses on demand, and tells the name of the login.
 
 use crate::bed::{Bed, error, official};
 use bulkhead_core::audit::AuditSettings;

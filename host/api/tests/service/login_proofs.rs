@@ -1,5 +1,5 @@
-//! Groups and metadata are those of the login that proved them: of no other login by the same
-//! alias, and no longer than the alias that proved them stands.
+//! Proved groups and metadata belong to the proving login: not to another login by the same alias,
+//! and no longer than the proving alias stands.
 
 use crate::bed::Bed;
 use crate::identity::text;
@@ -33,7 +33,7 @@ impl Bed {
         (group, text(&written["id"]).to_owned())
     }
 
-    /// The projects p and p2 of the doorman, and what their logins may do anyway.
+    /// The projects p and p2 of the doorman, and the common rights of their logins.
     async fn projects(&self) {
         self.project("doorman/", "p", OF_P).await;
         self.project("doorman/", "p2", OF_P2).await;
@@ -48,8 +48,8 @@ impl Bed {
         self.admit(of_project(project)).await
     }
 
-    /// Which of the two projects the token counts as: by its groups, by its metadata, and by what
-    /// others are told of it.
+    /// Checks the project that the token counts as: by the groups, by the metadata, and by the
+    /// answers to others about the token.
     async fn counts_as(&self, token: &Value, project: &str) {
         for (path, of) in [(OF_P, "p"), (OF_P2, "p2")] {
             let allowed = of == project;

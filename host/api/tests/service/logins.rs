@@ -1,5 +1,5 @@
-//! Logins: what the host makes of what an auth method answers. The doorman (`tests/guests/doorman`)
-//! proves nothing and answers the login that the test asks for.
+//! Logins: the host's handling of the answers of an auth method. The doorman
+//! (`tests/guests/doorman`) proves nothing and answers the login wanted by the test.
 
 use crate::bed::{Bed, error, official, request};
 use bulkhead_core::audit::AuditSettings;
@@ -17,7 +17,7 @@ pub(crate) async fn open(name: &str) -> Bed {
     reopen(std::env::temp_dir().join(name)).await
 }
 
-/// The same on the directory that another one left.
+/// The same service on the directory of an earlier service.
 pub(crate) async fn reopen(directory: PathBuf) -> Bed {
     let officials = ["probe", "doorman"].map(official);
     Bed::with(directory, officials.into(), AuditSettings::default()).await.unwrap()

@@ -1,4 +1,5 @@
-//! `sys/metrics`: what a component gives is shown where its description names it, and nothing else.
+//! `sys/metrics`: a component's value is shown if the description names the value, and not
+//! otherwise.
 
 use crate::bed::Bed;
 use bulkhead_wire::description::Verb;

@@ -26,7 +26,7 @@ async fn opened(directory: &Path) -> Arc<Store> {
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
-/// Every row whose key has `part` in it, in every space.
+/// Every row with `part` in the key, in every space.
 async fn rows_with(directory: &Path, part: &str) -> Vec<String> {
     let store = opened(directory).await;
     let mut found = Vec::new();
@@ -64,7 +64,7 @@ fn begin(bed: &Bed, verb: Verb, path: &str, fields: Value) -> JoinHandle<(u16, V
     })
 }
 
-/// A request to `other/` that waits until a lease is revoked, and that lease.
+/// A request to `other/` that waits until a lease is revoked, and the lease.
 async fn waiting(bed: &Bed) -> (JoinHandle<(u16, Value)>, Value) {
     let leased = bed.write("other/lease/go-slow", json!({"ttl": 600})).await.1;
     let call =
@@ -184,8 +184,7 @@ async fn unendable_lease_keeps_its_mount() {
     bed.end().await;
 }
 
-/// Puts another phase into the record of the mount at `path`, as a process that died would have
-/// left it.
+/// Puts another phase into the record of the mount at `path`, as left by a dead process.
 async fn set_phase(directory: &Path, path: &str, phase: Value) {
     let store = opened(directory).await;
     let address = Address::new(Space::Core, format!("mount/{path}"));
@@ -614,8 +613,8 @@ async fn auth_method_types_come_from_catalog() {
     bed.end().await;
 }
 
-/// Enables mounts until there are `most`, and gives how long the quickest of the last hundred took:
-/// what else the machine does slows down most of them, and never all.
+/// Enables mounts until there are `most` mounts. Returns the shortest time of the last hundred:
+/// other work of the machine slows down most requests, but never all.
 async fn enable_up_to(bed: &Bed, from: u32, most: u32) -> Duration {
     let mut quickest = Duration::MAX;
     for number in from..most {

@@ -1,5 +1,5 @@
-//! A mount shows others who it is: its tokens verify against what the host publishes, before and
-//! after each rotation, and nothing else does.
+//! A mount proves its identity to others: tokens of the mount verify against the documents
+//! published by the host, before and after each rotation, and no other token does.
 
 use crate::bed::{Bed, error};
 use aws_lc_rs::signature::{
@@ -287,7 +287,7 @@ async fn mount_sees_only_own_entity_of_caller() {
 }
 
 impl Bed {
-    /// A token of ours for eve, who may ask for tokens of roles.
+    /// A token of ours for eve, with the right to ask for tokens of roles.
     pub(crate) async fn eve(&self) -> (String, String) {
         let policy = r#"path "identity/oidc/token/*" { capabilities = ["read"] }"#;
         assert_eq!(self.write("sys/policies/acl/signed", json!({"policy": policy})).await.0, 204);

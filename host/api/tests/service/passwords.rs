@@ -1,4 +1,4 @@
-//! Password policies as operators write them and engines use them.
+//! Password policies as written by operators and used by engines.
 
 use crate::bed::{Bed, error};
 use bulkhead_wire::description::Verb;

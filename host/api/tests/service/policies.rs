@@ -1,5 +1,5 @@
-//! Policies as clients write and meet them: both vocabularies, texts that are refused, and rules
-//! about paths and parameters that hold for every spelling of a request.
+//! Policies as written and met by clients: both vocabularies, refused texts, and rules about paths
+//! and parameters that hold for every spelling of a request.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_wire::description::Verb;
@@ -300,7 +300,7 @@ async fn a_denied_folder_cannot_be_listed() {
     bed.end().await;
 }
 
-/// Every way of sending something that the policy forbids, and the status that it gets.
+/// Checks the status of each way of sending something forbidden by the policy.
 async fn assert_statuses(bed: &Bed, token: &str, path: &str, rows: &[(Value, u16)]) {
     for (fields, expected) in rows {
         let (status, answer) = bed.call_as(token, Verb::Write, path, fields.clone()).await;
@@ -439,8 +439,8 @@ fn lockout(members: Value) -> Value {
     json!({"type": "doorman", "config": {"user_lockout_config": members}})
 }
 
-/// Writes that set something by another name than the rule's, each with the rule that forbids it.
-/// `T` stands for the type of the bed's engine.
+/// Writes of a setting by another name than the rule's, each with the forbidding rule. `T` stands
+/// for the type of the bed's engine.
 fn renamed_settings() -> Vec<(&'static str, Value, Value)> {
     let (role, mount, tune) = ("auth/token/roles/r", "sys/mounts/n", "sys/mounts/probe/tune");
     let (auth, device) = ("sys/auth/n", "sys/audit/n");

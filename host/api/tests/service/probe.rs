@@ -1,5 +1,5 @@
-//! Leases end for each reason, timers wake, what was begun is finished, conflicts are run again,
-//! and no guest gets away with anything.
+//! Leases end for each reason, timers wake, begun work is finished, conflicts are run again, and no
+//! guest gets away with anything.
 
 use crate::bed::{Bed, error, request};
 use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
@@ -99,7 +99,7 @@ async fn token_end_during_lease_renewal_ends_lease() {
         (Arc::clone(&bed.service), request("root", Verb::Write, "sys/leases/renew", fields));
     let renewal = tokio::spawn(async move { core.handle(renewal).await.into_bytes().0 });
     bed.noted("renewing-slow").await;
-    // The checkpoint before the note forgot what the renewal had read of lease and token.
+    // The checkpoint before the note forgot the renewal's reads of lease and token.
     assert_eq!(bed.write("auth/token/revoke", json!({"token": token})).await.0, 204);
     bed.write("probe/count/go-slow", json!({})).await;
     assert_eq!(renewal.await.unwrap(), 400);
@@ -218,7 +218,7 @@ async fn opened(directory: &Path) -> Arc<Store> {
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 
-/// Rows of timers, rows of guards among them, and open intents in a store that nobody has open.
+/// Rows of timers, rows of guards among these timers, and open intents in a closed store.
 async fn left_in(directory: &Path) -> (u32, usize, usize) {
     let store = opened(directory).await;
     let timers = store.count(Space::Timer, "", 99).await.unwrap();
@@ -304,7 +304,7 @@ async fn failed_recovery_keeps_attempt_count_despite_new_guard() {
     bed.end().await;
 }
 
-/// Starts a change that is made outside and then waits, for `go` or for its end.
+/// Starts a change made outside; the change then waits, for `go` or for its end.
 async fn waiting(bed: &Bed, name: &str) -> tokio::task::JoinHandle<u16> {
     let fields = json!({"candidate": "five", "how": "waits"});
     let (core, request) = (
@@ -322,7 +322,7 @@ async fn guard_never_wakes_plugin_during_its_call() {
     let call = waiting(&bed, "d").await;
     let (status, refused) = bed.write("probe/rotate/d", json!({"candidate": "another"})).await;
     assert_eq!(status, 503, "a second change at a time is refused: {refused}");
-    // Timers that are due are woken meanwhile; the guard is not among them.
+    // Due timers are woken meanwhile, but not the guard.
     bed.write("probe/timer/meanwhile", json!({"after": 0})).await;
     assert_eq!(bed.noted("meanwhile").await, 1);
     assert_eq!(bed.read("probe/note/recovered-d").await.0, 404);
@@ -340,7 +340,7 @@ async fn guard_never_wakes_plugin_during_its_call() {
 async fn work_of_dead_process_completes_at_next_start() {
     let bed = Bed::new("dead").await;
     let call = waiting(&bed, "e").await;
-    // As a process that dies: the call gets no further, and nobody cleans up after it.
+    // As in a dying process: the call gets no further, and nobody cleans up.
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
     assert_eq!(bed.read("probe/note/e").await.0, 404);
@@ -364,7 +364,8 @@ async fn work_interrupted_by_seal_completes_after_unsealing() {
     let key = bed.service.dev_unseal_key().await.unwrap();
     let (status, open) = bed.write("sys/unseal", json!({"key": key.expose()})).await;
     assert_eq!((status, &open["sealed"]), (200, &json!(false)), "{open}");
-    // It ended before the service was open again, and only its answer may still be on its way.
+    // The call ended before the service was open again, and only the answer may still be on the
+    // way.
     assert_eq!(call.await.unwrap(), 503);
     assert_eq!(bed.noted("h").await, "five");
     assert_eq!(bed.noted("recovered-h").await, 1);

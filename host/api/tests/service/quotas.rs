@@ -8,7 +8,7 @@ use std::sync::Arc;
 const QUOTAS: &str = "sys/quotas/lease-count";
 
 impl Bed {
-    /// Disables the mount at that endpoint, and sees its quota go with the mount.
+    /// Disables the mount at `endpoint`, and checks that the quota goes with the mount.
     async fn disables_with_quota(&self, endpoint: &str, quota: &str) {
         let (status, answer) = self.call(Verb::Delete, endpoint, json!({})).await;
         assert_eq!(status, 204, "{answer}");
@@ -141,8 +141,8 @@ async fn a_request_that_fails_gives_its_place_back() {
         bed.write("probe/lease/reader", fields).await.0
     };
     bed.leases("probe/lease/reader", 1).await;
-    // Refused by what is outside, refused before the component is entered, and answered without
-    // one: none of them leaves anything.
+    // Refused by the target outside, refused before the component is entered, and answered without
+    // a lease: no such request leaves anything.
     for _ in 0..8 {
         assert_eq!(lease_status("surely").await, 400);
         let malformed = json!({"ttl": "soon", "how": "ok"});
@@ -152,7 +152,7 @@ async fn a_request_that_fails_gives_its_place_back() {
     assert_eq!(lease_status("ok").await, 200);
     assert_eq!(lease_status("ok").await, 429);
 
-    // Of one whose thing may be there the place is free once that was undone.
+    // A failed request that may have left an object outside frees the place after the undo.
     bed.limit("mount", json!({"path": "probe", "max_leases": 3})).await;
     for how in ["perhaps", "forget", "perhaps"] {
         let began = std::time::Instant::now();
@@ -184,7 +184,7 @@ async fn auth_mount_quota_counts_tokens_not_failed_logins() {
     for _ in 0..6 {
         let (status, answer) = bed.login(json!({"alias": "eve", "refuse": "no"})).await;
         assert_eq!(status, 403, "{answer}");
-        // Let in by its method, and refused by its own bounds.
+        // Admitted by the auth method, and refused by the bounds of the login.
         let elsewhere = json!({"alias": "eve", "bound_cidrs": ["192.0.2.0/24"]});
         assert_eq!(bed.login(elsewhere).await.0, 403);
     }

@@ -1,5 +1,5 @@
-//! `jsonwebtoken` reads what the provider signs, as a reader of another make does: it knows the
-//! published set of keys and nothing else.
+//! `jsonwebtoken` reads tokens signed by the provider, as a reader of another make does: the reader
+//! knows the published set of keys and nothing else.
 
 use crate::bed::Bed;
 use crate::identity::text;

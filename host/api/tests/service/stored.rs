@@ -29,7 +29,7 @@ async fn figure(bed: &Bed, name: &str, mount: &str) -> u64 {
     value["Value"].as_f64().unwrap() as u64
 }
 
-/// Stores records until one is refused: its answer, and how many there are.
+/// Stores records until a record is refused. Returns the refusal, and the number of stored records.
 async fn fill(bed: &Bed, mount: &str) -> (Value, u32) {
     for number in 0..1_000 {
         let (status, answer) = bed.write(&format!("{mount}/place/{number}"), json!({})).await;

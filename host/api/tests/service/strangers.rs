@@ -1,4 +1,5 @@
-//! Callers without a token: what of their requests is looked at, and how often they are answered.
+//! Callers without a token: the parts of their requests that are looked at, and how often the
+//! callers are answered.
 
 use crate::bed::{Bed, request};
 use bulkhead_api::BodyAdmission;
@@ -116,7 +117,7 @@ async fn rate_limit_covers_failed_lookups_not_valid_tokens() {
     let lines = std::fs::read_to_string(file).unwrap().lines().count();
     assert_eq!(lines, 2 * (3 * BURST - limited), "refused requests leave no audit line");
     bed.line("unauthenticated-requests-refused").await;
-    // Who asks on takes each answer that there is again.
+    // Persistent callers take each answer that becomes available.
     let mut flood = JoinSet::new();
     for _ in 0..200 {
         let bed = Arc::clone(&bed);

@@ -1,5 +1,5 @@
-//! Tokens are used as often as they may, end with whoever made them, and give out nothing that
-//! their maker lacks.
+//! Tokens are used as often as allowed, end with their maker, and give out nothing that the maker
+//! lacks.
 
 use crate::bed::{Bed, PATIENCE, error, request};
 use bulkhead_store::{DataDirectory, IndexColumns, Space, Store, StoreOptions};
@@ -16,7 +16,7 @@ const SUDO: &str =
     r#"path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }"#;
 const OWN: &str = "auth/token/lookup-self";
 
-/// A bed whose policies `all` and `sudo` exist.
+/// A bed with the policies `all` and `sudo`.
 async fn bed(name: &str) -> Bed {
     let bed = Bed::new(name).await;
     for (policy, rules) in [("all", ALL), ("sudo", SUDO)] {
@@ -44,7 +44,7 @@ impl Bed {
         self.call_as(who, Verb::Write, path, fields).await
     }
 
-    /// The whole answer to the creation of a token by `who`.
+    /// Creates a token as the caller `who`, and returns the whole answer.
     async fn made_by(&self, who: &str, fields: Value) -> Value {
         let (status, answer) = self.as_who(who, "auth/token/create", fields).await;
         assert_eq!(status, 200, "{answer}");

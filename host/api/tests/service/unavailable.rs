@@ -1,4 +1,4 @@
-//! Ways out for a mount whose version cannot be loaded: another version, or the end of the mount.
+//! Ways out for a mount with an unloadable version: another version, or the end of the mount.
 
 use crate::bed::{Bed, error, probe};
 use crate::uploads::{bare, flip, keys, tamper, upload};
@@ -21,8 +21,8 @@ fn newer() -> Vec<u8> {
     component
 }
 
-/// A service in which version 1.0.0 of the probe cannot be loaded any more, and version 2.0.0 can.
-/// Version 1.0.0 serves `third/` with a count, `fourth/` and, with a lease, `fifth/`.
+/// A service that can load version 2.0.0 of the probe, but no longer version 1.0.0. Version 1.0.0
+/// serves `third/` with a count, `fourth/` and, with a lease, `fifth/`.
 async fn stranded(name: &str) -> (Bed, String) {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));

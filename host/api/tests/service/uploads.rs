@@ -1,5 +1,5 @@
-//! Uploaded components between two unsealings: what lies in the store is not trusted, and a plugin
-//! that cannot be loaded keeps nothing else from being served.
+//! Uploaded components between two unsealings: the content of the store is not trusted, and an
+//! unloadable plugin keeps nothing else from being served.
 
 use crate::bed::{Bed, error, probe, request};
 use bulkhead_core::audit::AuditSettings;
@@ -37,7 +37,7 @@ async fn counted(name: &str) -> Bed {
     bed
 }
 
-/// Writes into the store of a directory that nobody holds, as whoever has its key could.
+/// Writes into the store of a directory without a holder, as anyone with the key could.
 pub(crate) async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
     let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
     let store =
@@ -55,7 +55,8 @@ async fn body(store: &Arc<Store>, key: &str) -> Vec<u8> {
     found.unwrap().body.to_vec()
 }
 
-/// Puts what opens in its place, but is not what was there.
+/// Stores other bytes at `key`. The store can decrypt the bytes, but the bytes are not the
+/// originals.
 async fn put(store: &Arc<Store>, key: &str, body: Vec<u8>) {
     let mut unit = store.begin();
     unit.put(Address::new(Space::Blob, key), body, IndexColumns::default());
@@ -97,7 +98,7 @@ async fn note_once_compiled(bed: &Bed) -> Value {
     bed.read("third/note/visits").await.1["data"]["note"].clone()
 }
 
-/// The service on what was left, which serves what was counted.
+/// Opens the service on the remaining directory, and checks that the stored count is served.
 async fn serves_after(directory: PathBuf, said: &str) -> PathBuf {
     let bed = bare(directory).await;
     assert_eq!(note_once_compiled(&bed).await, 1);
@@ -177,7 +178,8 @@ async fn code_is_loaded_once_before_first_call() {
     bed.end().await;
 }
 
-/// Renames the rows of compiled code of one build, and notes that another build opened the store.
+/// Renames the rows of compiled code as rows of `build`, and notes `build` as the opener of the
+/// store.
 async fn as_built_by(store: &Arc<Store>, build: &str) {
     for key in [keys(store, "made/").await, keys(store, "code/").await].concat() {
         let mut parts: Vec<&str> = key.split('/').collect();

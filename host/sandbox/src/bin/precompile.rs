@@ -20,8 +20,8 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Compiles the component, unless `compiled` holds the same code already. `make` starts this program
-/// anew for every component after each edit of the sandbox, which seldom changes the code.
+/// Compiles the component, unless `compiled` holds the same code already. `make` starts this
+/// program for every component after each edit of the sandbox, which seldom changes the code.
 fn precompile(wasm: &Path, compiled: &Path) -> Result<(), String> {
     let bytes =
         fs::read(wasm).map_err(|error| format!("cannot read {}: {error}", wasm.display()))?;

@@ -1,8 +1,8 @@
 //! The hostile guest: each route is an act that the host must prevent.
 //!
 //! The guest does not use the SDK, which cannot express most of these acts.
-//! `host/api/tests/service/hostile.rs` requires a test for every act and fails for a new act without
-//! one.
+//! `host/api/tests/service/hostile.rs` requires a test for every act and fails for a new act
+//! without a test.
 
 #![allow(
     clippy::all,

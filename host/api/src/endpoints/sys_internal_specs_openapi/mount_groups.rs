@@ -1,15 +1,15 @@
 //! Places of the document at which mounts are described.
 //!
-//! This file prevents a document that grows with the number of mounts: 5,000 mounts of one plugin
-//! made 27 MB (decision H82). Many mounts with equal rows are described once, at a placeholder that
-//! lists their names.
+//! This file prevents a document that grows with the number of mounts: 5,000 mounts of a single
+//! plugin made 27 MB (decision H82). Many mounts with equal rows are described once, at a
+//! placeholder with a list of their names.
 
 use super::openapi::ServedRoutes;
 use bulkhead_core::mounts::Mount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum number of mounts with equal rows in one folder that are described one by one.
+/// Maximum number of separately described mounts with equal rows in the same folder.
 const MOUNTS_APART: usize = 8;
 
 /// Maximum number of places, each a mount or a folder of mounts, that a document describes.
@@ -98,7 +98,7 @@ impl<'a> MountGroup<'a> {
     }
 }
 
-/// Splits the path of a mount into its folder, with a slash at the end, and its own name.
+/// Splits the path of a mount into the folder, with a slash at the end, and the name in the folder.
 fn split_path(mount: &Mount) -> (&str, &str) {
     let path = mount.record.path.as_str();
     let name_start = path.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);

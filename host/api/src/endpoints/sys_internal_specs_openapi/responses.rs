@@ -1,8 +1,8 @@
 //! The statuses that an operation can answer (decision P4).
 //!
-//! This file prevents a generated client that takes a declared refusal for a fault: a status is
-//! declared here for each row to which the pipeline, the host's own functions or a component can
-//! lead.
+//! This file prevents a generated client that takes a declared refusal for a fault: this file
+//! declares, for each row, every status that the pipeline, the host's own functions or a component
+//! can cause.
 
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::FailureKind;
@@ -75,7 +75,7 @@ fn can_answer(kind: FailureKind, below: &str, route: &Route) -> bool {
     }
 }
 
-/// Returns the responses to which operations refer.
+/// Returns the responses that operations refer to.
 pub(super) fn shared() -> Map<String, Value> {
     let shared = |(kind, about): &(FailureKind, &str)| {
         let mut shown = answer(about, "errors");

@@ -1,5 +1,5 @@
-//! `LIST sys/leases/lookup`: lists the leases below a path, for callers who do not have the ids.
-//! Leases of tokens are below `auth/`.
+//! `LIST sys/leases/lookup`: lists the leases below a path, for callers without the ids. Leases of
+//! tokens are below `auth/`.
 
 use super::token_leases;
 use crate::endpoints::call::PermittedCall;

@@ -1,9 +1,9 @@
 //! `sys/leases/revoke-prefix` and `sys/leases/revoke-force`: revoke everything below a path.
 //! `revoke-force` also gives up the leases that their plugin cannot end.
 //!
-//! The prefix ends at the border of a path segment; it may name a mount, a path below a mount, or a
-//! folder of several mounts. Tokens are their own leases: below `auth/`, the request ends the
-//! tokens that were made at the path.
+//! The prefix ends at the border of a path segment, and may name a mount, a path below a mount, or
+//! a folder of several mounts. Tokens are their own leases: below `auth/`, the request ends the
+//! tokens made at the path.
 
 use super::token_leases;
 use super::waiting::{accepted, sync};

@@ -37,7 +37,7 @@ fn write_sample(text: &mut String, name: &str, sample: &MetricSample) {
     };
 }
 
-/// Escapes the characters of a label value that would end the value or its line.
+/// Escapes the characters of a label value that would end the value or the line.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

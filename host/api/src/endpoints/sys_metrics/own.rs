@@ -12,7 +12,7 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::metric::MetricKind;
 use std::sync::Arc;
 
-/// Maximum number of leases that are counted, so that a request takes a bounded time.
+/// Maximum number of counted leases, so that a request takes a bounded time.
 const MAX_COUNTED_LEASES: u32 = 1_000_000;
 
 /// Returns all metrics of the host.
@@ -58,8 +58,8 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     Ok(families)
 }
 
-/// Returns the counter of failed runs of timers, for each mount with such a run. A component that
-/// is stopped at a limit cannot report its own failure.
+/// Returns the counter of failed runs of timers, for each mount with such a run. A component
+/// stopped at a limit cannot report the failure.
 fn failed_wakes(core: &Core) -> Option<(String, MetricFamily)> {
     let mounts = core.mounts.all();
     let of_mount = |mount: &Arc<Mount>| {
@@ -86,7 +86,7 @@ async fn stored(core: &Core) -> Result<(Vec<MetricSample>, Vec<MetricSample>), F
     Ok((each(&stored), each(&|mount| mount.compartment.limits().stored_bytes)))
 }
 
-/// Returns one sample for each mount with an automatic rollback since its last swap.
+/// Returns a sample for each mount with an automatic rollback since the last swap.
 fn rollbacks(core: &Core) -> Vec<MetricSample> {
     let all = core.mounts.all();
     let of_mount = |mount: &Arc<Mount>| {

@@ -14,7 +14,7 @@ use bulkhead_wire::duration;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 
-/// Word that takes the own list of a mount back, so that the default grants of its plugin count.
+/// Word for taking back the own list of a mount: the default grants of the plugin then count.
 const DEFAULT: &str = "default";
 
 /// Maximum number of grants of a mount, and of lines of a ceiling.
@@ -70,7 +70,7 @@ pub(super) fn change(
         return Ok(());
     }
     if grants.is_none() && replacement.as_deref() == Some(running.usual) {
-        // The list as it is shown. The mount goes on without a list of its own.
+        // The list as shown. The mount goes on without an own list.
         return Ok(());
     }
     let before = grants.take().unwrap_or_else(|| running.usual.to_vec());
@@ -117,7 +117,7 @@ fn check_only_whole(values: &Map<String, Value>) -> Result<(), Failure> {
 /// Refuses a deadline that is too short for a change outside, if the other lines reach outside.
 ///
 /// # Errors
-/// 400 that names the line.
+/// 400 with the line.
 pub(crate) fn check_deadline<'a>(
     mut lines: impl Iterator<Item = &'a Grant>,
     reaches_outside: bool,

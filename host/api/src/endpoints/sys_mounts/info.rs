@@ -42,7 +42,7 @@ fn rollback_state(record: &MountRecord) -> Value {
     })
 }
 
-/// Returns the members that any caller may see of a mount that is listed without a token.
+/// Returns the members that any caller may see of a mount listed without a token.
 pub(crate) fn brief(record: &MountRecord) -> Map<String, Value> {
     let members = [
         ("type", json!(record.kind)),

@@ -1,4 +1,4 @@
-//! Secrets of targets that a mount alone knows, as its component noted them in its storage.
+//! Secrets of targets that a mount alone knows, as noted by the component in the mount's storage.
 //!
 //! This file prevents the loss of a root credential without a word: after a rotation, only the
 //! mount knows the password or key of its own account, and the data of a disabled mount are

@@ -126,7 +126,7 @@ pub(super) fn options(about: &str) -> Field {
     field("options", FieldKind::Map, about).with_members(vec![reuse])
 }
 
-/// Settings for which an empty text is a value: no description, the default visibility, no own
+/// Settings with the empty text as a possible value: no description, the default visibility, no own
 /// version, the default key, and empty lists. An empty text takes the value back, because going
 /// back to the default has no special word.
 const MAY_BE_EMPTY: [&str; 9] = [
@@ -142,9 +142,9 @@ const MAY_BE_EMPTY: [&str; 9] = [
 ];
 
 /// Returns the entries of `values` that the body `sent` sets. An empty text sets nothing where the
-/// default has a word of its own ("system", "auto", "default-service") or is a flag: the Go clients
-/// send both lifetimes as empty texts with each new description, and that must not remove a
-/// limit. `"system"`, `0`, `false`, `[]` and `{}` set a value.
+/// default has a special word ("system", "auto", "default-service") or is a flag: the Go clients
+/// send both lifetimes as empty texts with each new description, and an empty text must not remove
+/// a limit. `"system"`, `0`, `false`, `[]` and `{}` set a value.
 pub(super) fn said(values: &Map<String, Value>, sent: &Map<String, Value>) -> Map<String, Value> {
     let is_empty = |name: &str| {
         let text = sent.get(name).and_then(Value::as_str);
@@ -182,10 +182,10 @@ pub(super) fn of_config(
     Ok((folded.values, (!unknown.is_empty()).then_some(warning)))
 }
 
-/// Changes what `values` names and keeps the rest (decision A6). Returns warnings.
+/// Changes the settings named in `values` and keeps the rest (decision A6). Returns warnings.
 ///
 /// # Errors
-/// 400 that names the field. `settings` may then be partly changed.
+/// 400 with the name of the field. `settings` may then be partly changed.
 pub(super) fn change(
     settings: &mut MountSettings,
     values: &Map<String, Value>,
@@ -243,7 +243,7 @@ fn lifetime(values: &Map<String, Value>, name: &str) -> Result<Option<u64>, Fail
     }
 }
 
-/// Adds to what is there: a client that sets one option does not know the others.
+/// Adds to the present options: a client that sets a single option does not know the others.
 fn add_options(settings: &mut MountSettings, values: &Map<String, Value>) {
     let options = values.get("options").and_then(Value::as_object).into_iter().flatten();
     for (name, value) in options {
@@ -280,11 +280,10 @@ fn check_tunable(values: &Map<String, Value>, subject: &TuneTarget<'_>) -> Resul
     Ok(())
 }
 
-/// Refuses a key that is not there. It is remembered by the unit, so that the key does not go
-/// meanwhile.
+/// Refuses a missing key. The unit remembers the key, so that the key does not go meanwhile.
 ///
 /// # Errors
-/// 400 that names the key.
+/// 400 with the name of the key.
 pub(super) async fn check_identity_token_key(
     unit: &mut Unit,
     settings: &MountSettings,

@@ -1,4 +1,4 @@
-//! The mount whose settings a request changes.
+//! The mount of a request that changes settings.
 
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_core::mounts::{BuiltinMount, MountClass, RunningPlugin};

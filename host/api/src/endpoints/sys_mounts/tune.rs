@@ -126,8 +126,8 @@ async fn read_record(
     }
 }
 
-/// Returns the swap to the wanted plugin, unless its version serves the mount already. The swap
-/// after the commit stores the choice, so that a failed swap changes nothing.
+/// Returns the swap to the wanted plugin, unless the version of the plugin serves the mount
+/// already. The swap after the commit stores the choice, so that a failed swap changes nothing.
 fn version_swap(
     plugin: Arc<EnginePlugin>,
     record: &mut MountRecord,
@@ -164,12 +164,12 @@ fn change_of(
     }
 }
 
-/// Returns the version of the API to which the records of the mount have to be brought, if the
-/// options ask for a later version than the records have.
+/// Returns the version of the API that the records of the mount must be migrated to, if the options
+/// ask for a later version than the records have.
 ///
 /// # Errors
-/// 400 for an earlier version, and for another version of a mount whose plugin is unavailable or
-/// whose records are between two versions.
+/// 400 for an earlier version. 400 for another version if the plugin of the mount is unavailable,
+/// or the records are between two versions.
 async fn check_api_version(
     unit: &mut Unit,
     serving: &MountListingEntry,
@@ -200,7 +200,7 @@ fn keep_api_version(record: &mut MountRecord, before: &BTreeMap<String, String>)
 /// Refuses other settings for an unavailable mount unless the request names a version.
 ///
 /// # Errors
-/// 503 with the reason for which the mount is unavailable, and the remedy.
+/// 503 with the reason why the mount is unavailable, and the remedy.
 fn check_has_plugin(serving: &MountListingEntry, names_version: bool) -> Result<(), Failure> {
     match serving {
         MountListingEntry::Unavailable(mount) if !names_version => {
@@ -221,9 +221,9 @@ struct VersionQuestion<'a> {
 }
 
 impl VersionQuestion<'_> {
-    /// Returns the plugin that the mount gets because `values` change the choice of its version.
-    /// `None` if the choice stays: a client may send the present choice with each change, and a pin
-    /// waits for a reload. A mount that is not served is chosen for again.
+    /// Returns the new plugin of the mount if `values` change the choice of the version. `None` if
+    /// the choice stays: a client may send the present choice with each change, and a pin waits for
+    /// a reload. For an unserved mount, the choice is made again.
     ///
     /// # Errors
     /// 400 if another version is pinned, the catalog has no such version, or the version cannot

@@ -1,4 +1,4 @@
-//! The settings of a mount that choose the version of its plugin, and what follows a swap.
+//! The settings of a mount for the choice of the plugin's version, and for the time after a swap.
 
 use super::subject::TuneTarget;
 use crate::endpoints::row::field;
@@ -31,7 +31,7 @@ pub(super) fn fields() -> [Field; 5] {
     ]
 }
 
-/// The plugin that a mount's type may leave open. It counts as the type that is mounted.
+/// The plugin, if the mount's type leaves the plugin open. The plugin counts as the mounted type.
 pub(super) fn plugin_name() -> Field {
     field("plugin_name", FieldKind::String, "the plugin, where the type is \"plugin\"")
         .counts_as("type")
@@ -50,7 +50,7 @@ pub(super) fn override_pinned_version() -> Field {
 }
 
 /// Returns the choice that `values` leave of the choice `before`. An empty version clears the
-/// choice, and the override with it.
+/// choice and the override.
 pub(super) fn changed_selection(
     values: &Map<String, Value>,
     before: &VersionSelection,
@@ -74,7 +74,7 @@ pub(super) fn choice(values: &Map<String, Value>) -> VersionChoice<'_> {
 /// Changes the settings of `values` that concern versions.
 ///
 /// # Errors
-/// 400 that names the field.
+/// 400 with the name of the field.
 pub(super) fn change(
     settings: &mut MountSettings,
     values: &Map<String, Value>,

@@ -13,8 +13,7 @@ pub(super) const COMPONENT_BYTES: u64 = 32 << 20;
 /// Reads the component that a request registers.
 ///
 /// # Errors
-/// 400 for settings of a process, for no source or several sources, and for a file that cannot be
-/// used.
+/// 400 for settings of a process, for no source or several sources, and for an unusable file.
 pub(super) async fn read(
     core: &Core,
     request: &Request,

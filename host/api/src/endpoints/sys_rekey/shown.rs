@@ -24,7 +24,7 @@ pub(super) fn status(status: &RekeyStatus) -> Value {
     body
 }
 
-/// Returns the progress for a caller with a token: without a rekey only what is known.
+/// Returns the progress for a caller with a token: without a rekey, only the known members.
 pub(super) fn held_status(status: &RekeyStatus) -> Value {
     let Some(config) = status.config else {
         return json!({ "started": false, "t": 0, "n": 0, "required": status.required });

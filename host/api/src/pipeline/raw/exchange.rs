@@ -12,7 +12,7 @@ use bulkhead_wire::request::{AuditedHeader, Request};
 use serde_json::Map;
 use std::sync::Arc;
 
-/// The `ext` pairs by which a reply names the caller (`wit/raw.wit`).
+/// The `ext` pairs of a reply that name the caller (`wit/raw.wit`).
 const CALLER_ACCESSOR: &str = "caller-accessor";
 const CALLER_NAME: &str = "caller-name";
 /// Maximum length of each value of such a pair, in bytes. The rest is dropped.
@@ -30,8 +30,8 @@ const OF_THE_CONNECTION: [&str; 8] = [
     "upgrade",
 ];
 
-/// Returns the request as audit lines show it: without headers and body, which hold others'
-/// secrets. Of the headers that an operator wants, those with a secret are hashed.
+/// Returns the request as shown in audit lines: without headers and body, which hold others'
+/// secrets. Headers that an operator wants are shown; headers with a secret are shown hashed.
 pub(super) fn as_recorded(request: &RawRequest, access: &RawAccess) -> Request {
     let verb = match request.method.as_str() {
         "POST" | "PUT" => Verb::Write,
@@ -83,7 +83,7 @@ pub(super) fn named_caller(reply: &RawReply, secrets: &SecretSet) -> Option<Comp
 /// Checks the component's answer and returns the response for the client.
 ///
 /// # Errors
-/// 500 that names the component, for an answer that is not valid HTTP.
+/// 500 with the component's name, if the answer is not valid HTTP.
 pub(super) fn respond(mount: &Mount, reply: RawReply) -> Result<RawResponse, Failure> {
     let wrong = |what: &str| {
         let title = mount.plugin.engine.identity().title();

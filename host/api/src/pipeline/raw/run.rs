@@ -1,7 +1,7 @@
 //! A run of a component for a request of plain HTTP.
 //!
-//! This file prevents a request from running after its client has gone: a run that has changed
-//! nothing ends with its client, and a run that waits for an instance gives up its turn.
+//! This file prevents a request from running after the client has gone: a run that has changed
+//! nothing ends with the client, and a run waiting for an instance gives up its turn.
 
 use super::exchange::{handed_on, named_caller};
 use bulkhead_core::Core;
@@ -47,7 +47,7 @@ impl RunReason {
 /// A run to be made.
 pub(super) struct PlannedRun<'a> {
     pub(super) core: &'a Arc<Core>,
-    /// The mount, whose path and version may have changed since the request came.
+    /// The mount. Path and version may have changed since the request came.
     pub(super) uuid: &'a str,
     pub(super) request: &'a RawRequest,
     pub(super) reason: RunReason,
@@ -64,8 +64,8 @@ pub(super) struct CompletedRun {
 }
 
 impl PlannedRun<'_> {
-    /// Runs the component that currently serves the mount, and runs it again after a conflict as
-    /// long as nothing outside was changed.
+    /// Runs the component that currently serves the mount, and runs the component again after a
+    /// conflict as long as nothing outside was changed.
     ///
     /// # Errors
     /// 404 if the mount was disabled or moved. 503 if the client disconnected.

@@ -1,9 +1,9 @@
-//! The part of a plain HTTP path that the audit log and the list of requests in flight show.
+//! The part of a plain HTTP path shown in the audit log and in the list of requests in flight.
 //!
 //! This file prevents a secret in the path from reaching the audit log. The host has no rows for
 //! these paths, so the component's description names the paths that are safe to show. A segment
 //! that is neither a declared word nor the value of a declared capture is hidden, also if the
-//! client escaped the segment or sent a path that no endpoint serves.
+//! client escaped the segment or sent a path without an endpoint.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ const LONGEST_SHOWN: usize = 128;
 /// A hidden segment in the list of requests in flight.
 const HIDDEN: &str = "***";
 
-/// Returns the segments of `path` that lines show as hashes. `declared` are the paths of the
+/// Returns the segments of `path` shown as hashes in lines. `declared` are the paths of the
 /// component's description. A path that equals a declared path has hidden segments only if the
 /// value of a capture is not a plain name.
 pub(super) fn hidden_segments(declared: &[String], path: &str) -> Vec<String> {

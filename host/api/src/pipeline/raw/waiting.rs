@@ -32,8 +32,8 @@ pub(super) fn group_name(core: &Core, mount: &Mount, request: &RawRequest) -> St
     core.store.keyed_hash("parked", &text)
 }
 
-/// Returns the bytes that a waiting request holds: its own, and those of its audit lines and of its
-/// entry in the list of requests in flight, which repeat the path.
+/// Returns the bytes held by a waiting request: the bytes of the request, of the audit lines and of
+/// the entry in the list of requests in flight. Lines and entry repeat the path.
 pub(super) fn held_bytes(request: &RawRequest) -> usize {
     let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
     let paths = 4 * request.path.len() + request.canonical_path.len();
