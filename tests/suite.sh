@@ -14,7 +14,8 @@ cd "$(dirname "$0")/.."
 if [ "${CI:-}" = true ]; then export CARGO_INCREMENTAL=0; fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+memory=
+trap 'rm -rf "$work" ${memory:+"$memory"}' EXIT
 mkdir "$work/out"
 export SUITE_TIMES=$work/times
 : >"$SUITE_TIMES"
@@ -32,6 +33,21 @@ step() {
 fail() {
     printf 'FAILED: %s\n' "$1"
     echo "$1" >>"$work/broken"
+}
+
+# Moves the temporary folders of tests into memory if 8 GiB are free: each test copies the files of
+# its servers, and on a disk the copies and the flushes take longer than most tests. The tests of
+# power cuts and full disks have a simulated disk in any folder.
+data_in_memory() {
+    local room=$((8 << 20)) free available
+    free=$(df -kP /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
+    available=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null)
+    if [ "${free:-0}" -ge "$room" ] && [ "${available:-0}" -ge "$room" ] &&
+        memory=$(mktemp -d /dev/shm/bulkhead-suite-XXXXXX); then
+        # Some servers run as other users.
+        chmod 711 "$memory"
+        export TMPDIR=$memory
+    fi
 }
 
 # Runs the listed programs, one after the other, with `$1` tests at a time.
@@ -95,6 +111,8 @@ step 'clippy' cargo clippy --workspace --all-targets --quiet -- -D warnings
 # Only the SDK has examples in its comments. `--doc` for the workspace would link the components'
 # libraries natively, which is impossible.
 step 'examples in comments' cargo test -p bulkhead-sdk --doc | tee "$work/out/examples"
+
+data_in_memory
 
 # One program after the other with three tests at a time uses most of two processors. With more
 # tests, or beside a compiler, some tests exceed real-time limits, above all the 30 s for the

@@ -1,10 +1,11 @@
 //! Initialisation of a server: answers before, the result, and refused parameters.
 
+use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::{Operators, give, seal_status, sealed, uninitialised};
+use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Bulkhead, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Requests of every kind that a sealed server refuses.
 const ORDINARY: [(&str, &str); 11] = [
@@ -204,35 +205,64 @@ fn one_of_many_concurrent_initialisations_succeeds() {
     Operators::of(&served[0].body, 2).unseal(&server);
 }
 
-/// Kills the server one millisecond later in each round, until three rounds have been too late.
-#[test]
-fn killed_initialisation_is_complete_or_without_effect() {
-    let mut late = 0;
-    for delay in (0..).map(Duration::from_millis) {
-        let mut server = uninitialised();
-        let client = server.client(None);
-        let body = json!({ "secret_shares": 3, "secret_threshold": 2 }).to_string();
-        let asker = std::thread::spawn(move || client.attempt("PUT", "sys/init", body.as_bytes()));
-        std::thread::sleep(delay);
-        server.kill();
-        let answered = asker.join().expect("an asker does not panic");
-        server.start_again();
-        match answered {
-            Ok(given) => {
-                Operators::of(&given.expect(200).body, 2).unseal(&server);
-                late += 1;
-            }
-            Err(_) if is_initialised(&server) => {
-                let status = seal_status(&server);
-                assert_eq!(
-                    (&status["sealed"], &status["t"], &status["n"]),
-                    (&json!(true), &json!(2), &json!(3))
-                );
-            }
-            Err(_) => Operators::initialise(&server, 3, 2).unseal(&server),
+/// Returns a server on `disk` that is not initialised. Its start does nothing on the disk.
+fn uninitialised_on(disk: &Disk) -> Bulkhead {
+    let mut server = Bulkhead::prepared(binary(), Folder::new("killed")).in_production();
+    let environment = disk.under(server.data());
+    server.start_with(&environment).expect("the server starts");
+    server
+}
+
+/// Returns the numbers of the disk's operations, counted from 1, before which a server is killed
+/// during its initialisation: the first of each run of equal operations on a file, and every eighth.
+/// The last number is never reached.
+fn moments() -> Vec<u32> {
+    let disk = Disk::sound();
+    let server = uninitialised_on(&disk);
+    Operators::initialise(&server, 3, 2);
+    let entries = disk.entries();
+    let kind = |index: usize| (entries[index].file, std::mem::discriminant(&entries[index].act));
+    let is_first = |index: usize| index == 0 || kind(index) != kind(index - 1);
+    let chosen = (0..entries.len()).filter(|index| is_first(*index) || index % 8 == 0);
+    let numbers = chosen.map(|index| u32::try_from(index + 1).expect("a few operations"));
+    numbers.chain([u32::MAX]).collect()
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum InitialisationOutcome {
+    NoEffect,
+    Unanswered,
+    Answered,
+}
+
+/// Initialises a server on a disk that kills the server, and starts the server again.
+fn outcome_on(disk: &Disk) -> InitialisationOutcome {
+    let mut server = uninitialised_on(disk);
+    let body = json!({ "secret_shares": 3, "secret_threshold": 2 }).to_string();
+    let answered = server.client(None).attempt("PUT", "sys/init", body.as_bytes());
+    server.kill();
+    server.start_again();
+    match answered {
+        Ok(given) => {
+            Operators::of(&given.expect(200).body, 2).unseal(&server);
+            InitialisationOutcome::Answered
         }
-        if late == 3 {
-            return;
+        Err(_) if is_initialised(&server) => {
+            let status = seal_status(&server);
+            let sealed = (&status["sealed"], &status["t"], &status["n"]);
+            assert_eq!(sealed, (&json!(true), &json!(2), &json!(3)));
+            InitialisationOutcome::Unanswered
+        }
+        Err(_) => {
+            Operators::initialise(&server, 3, 2).unseal(&server);
+            InitialisationOutcome::NoEffect
         }
     }
+}
+
+#[test]
+fn killed_initialisation_is_complete_or_without_effect() {
+    let killed = moments().into_iter().map(|moment| outcome_on(&Disk::killing_at(moment)));
+    let outcomes: BTreeSet<InitialisationOutcome> = killed.collect();
+    assert_eq!(outcomes.len(), 3, "{outcomes:?}");
 }

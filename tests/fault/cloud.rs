@@ -36,6 +36,8 @@ pub trait Provider: Sync + Sized {
     /// The type of the mount, and the path of its rotation.
     const TYPE: &'static str;
     const ROTATE: &'static str;
+    /// Time in which the server stores the second half after [`Provider::has_finished`].
+    const STORING: Duration;
 
     fn on(internet: &Internet) -> Self;
     fn config(&self) -> Value;
@@ -45,6 +47,9 @@ pub trait Provider: Sync + Sized {
     fn login(&self, later: Duration) -> Value;
     /// The names of the mount's credentials at the provider.
     fn credentials(&self) -> Vec<String>;
+    /// Returns true if the second half of a rotation is over, so that the start with the log `told`
+    /// leaves no more credentials to await.
+    fn has_finished(&self, told: &str) -> bool;
 }
 
 pub struct Azure {
@@ -56,6 +61,7 @@ pub struct Azure {
 impl Provider for Azure {
     const TYPE: &'static str = "azure";
     const ROTATE: &'static str = "auth/cloud/rotate-root";
+    const STORING: Duration = Duration::from_millis(500);
 
     fn on(internet: &Internet) -> Self {
         let cloud = CloudA::on(internet);
@@ -83,6 +89,10 @@ impl Provider for Azure {
         let secrets = self.cloud.secrets(&self.application.client_id);
         secrets.into_iter().map(|(name, _)| name).collect()
     }
+
+    fn has_finished(&self, _: &str) -> bool {
+        self.credentials().len() == 1
+    }
 }
 
 pub struct Google {
@@ -93,6 +103,8 @@ pub struct Google {
 impl Provider for Google {
     const TYPE: &'static str = "gcp";
     const ROTATE: &'static str = "auth/cloud/config/rotate-root";
+    /// Long enough for a second attempt after an error.
+    const STORING: Duration = Duration::from_secs(2);
 
     fn on(internet: &Internet) -> Self {
         let cloud = CloudB::on(internet);
@@ -119,6 +131,11 @@ impl Provider for Google {
     fn credentials(&self) -> Vec<String> {
         self.cloud.keys(OWN)
     }
+
+    /// The former key ends a minute after the new key is in force, which is after a later start.
+    fn has_finished(&self, told: &str) -> bool {
+        self.credentials().len() == 1 || told.contains("event=root-rotated")
+    }
 }
 
 pub struct CloudLife<P> {
@@ -127,6 +144,8 @@ pub struct CloudLife<P> {
     clock: Clock,
     /// Offset of the clock at the latest start.
     later: Duration,
+    /// Length of the server's log before the latest start.
+    logged: usize,
     _internet: Internet,
 }
 
@@ -146,13 +165,13 @@ impl<P: Provider> CloudLife<P> {
         online.root.write("sys/auth/cloud", &json!({ "type": P::TYPE })).expect(204);
         online.root.write("auth/cloud/config", &provider.config()).expect(204);
         online.root.write("auth/cloud/role/app", &provider.role()).expect_success();
-        let (clock, later) = (Clock::right(), Duration::ZERO);
-        Self { provider, online, clock, later, _internet: internet }
+        let (clock, later, logged) = (Clock::right(), Duration::ZERO, 0);
+        Self { provider, online, clock, later, logged, _internet: internet }
     }
 
     /// Starts the server with a fault and a clock offset, and unseals the server.
     pub fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), FaultObserved> {
-        self.later = later;
+        (self.later, self.logged) = (later, self.told().len());
         self.clock.set_ahead(i64::try_from(later.as_secs()).expect("a while"));
         let environment = [self.clock.over().as_slice(), fault].concat();
         self.online.server.start_with(&environment).map_err(|_| FaultObserved)?;
@@ -171,13 +190,16 @@ impl<P: Provider> CloudLife<P> {
     /// The second half: the new credential replaces the old credential, which is deleted.
     pub fn finish(&mut self) -> Result<(), FaultObserved> {
         let end = Instant::now() + A_WHILE;
-        while self.provider.credentials().len() > 1 && Instant::now() < end {
+        while !self.has_finished() && Instant::now() < end {
             if self.online.server.ended(Duration::from_millis(50)).is_some() {
                 return Err(FaultObserved);
             }
         }
-        // The server has stored the deletion by then.
-        self.online.server.ended(Duration::from_millis(500)).map_or(Ok(()), |_| Err(FaultObserved))
+        self.online.server.ended(P::STORING).map_or(Ok(()), |_| Err(FaultObserved))
+    }
+
+    fn has_finished(&self) -> bool {
+        self.provider.has_finished(&self.told()[self.logged..])
     }
 
     /// Writes the configuration with its first credential. A cut may fail the write.
@@ -197,7 +219,12 @@ impl<P: Provider> CloudLife<P> {
         for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
             assert!(self.open(later, &[]).is_ok(), "{}", self.told());
             let end = Instant::now() + A_MOMENT;
-            while self.provider.credentials().len() > 1 && Instant::now() < end {
+            // The start with the first offset may put a credential in force, the later ones do not.
+            let is_over = |life: &Self| match later == OVER {
+                true => life.has_finished(),
+                false => life.provider.credentials().len() == 1,
+            };
+            while !is_over(self) && Instant::now() < end {
                 self.online.server.ended(Duration::from_millis(20));
             }
             if self.provider.credentials().len() == 1 {

@@ -7,7 +7,7 @@
 
 use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
-use crate::stage::{FIRST, LONG_STRIDE, SOON, STRIDE};
+use crate::stage::{AT_ONCE, FIRST, LONG_STRIDE, SOON, STRIDE};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::wait::{until, until_true};
 use bulkhead_tests::{Answer, Branch, Bulkhead, Client, DirectoryKind, DirectoryServer};
@@ -235,7 +235,8 @@ fn every_point(kind: DirectoryKind, fault: &str) {
     let what = format!("directory {kind:?}");
     // A life takes half a second of Samba's single process, and a thirtieth of OpenLDAP.
     let stride = if kind == DirectoryKind::Samba { LONG_STRIDE } else { STRIDE };
-    points::at_stride_behind(stride, &what, fault, first, |number| live(kind, fault, number));
+    let pace = (stride, AT_ONCE);
+    points::at_stride_behind(pace, &what, fault, first, |number| live(kind, fault, number));
 }
 
 /// Runs a life up to the configured mount.

@@ -6,13 +6,19 @@ use bulkhead_tests::paths::Folder;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 /// The server ended, or answered with an error.
 pub struct FaultObserved;
 
-/// Longest time that a server may take to end after an error.
-const END: Duration = Duration::from_secs(3);
+/// Longest time between a broken connection and the end of the process, on a busy machine.
+const END: Duration = Duration::from_secs(30);
+
+/// Longest time for which a server goes on after an error, and time without a failpoint after which
+/// the server has undone or completed the interrupted change.
+const AFTER_ERROR: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_millis(500);
 
 /// Returns the answer, or [`FaultObserved`] for a 5xx or no answer.
 pub fn answered(answer: Result<Answer, String>) -> Result<Answer, FaultObserved> {
@@ -45,10 +51,23 @@ impl<'a> InjectedFault<'a> {
         ]
     }
 
+    /// Starts a server on prepared data. Returns false if the server died during the start.
+    pub fn start(&self, server: &mut Bulkhead) -> bool {
+        let has_started = server.start_with(&self.environment()).is_ok();
+        if has_started {
+            points::await_stored_time(&self.trace());
+        }
+        has_started
+    }
+
     /// Stops the server. `lived` is the outcome of its life. Returns false if the life ended before
     /// the fault fired.
     pub fn end<T>(&self, server: &mut Bulkhead, lived: &Result<T, FaultObserved>) -> bool {
-        let ended = server.ended(if lived.is_err() { END } else { Duration::ZERO });
+        let ended = match lived {
+            Ok(_) => server.ended(Duration::ZERO),
+            Err(_) if self.fault == "abort" => server.ended(END),
+            Err(_) => self.ended_after_error(server),
+        };
         if ended.is_none() {
             server.kill();
         }
@@ -56,6 +75,24 @@ impl<'a> InjectedFault<'a> {
             "abort" => ended.is_some(),
             _ => points::passed(self.fault, &self.trace()) >= self.number,
         }
+    }
+
+    /// Waits until the server passes no more failpoints, and returns the exit status if the server
+    /// ends.
+    fn ended_after_error(&self, server: &mut Bulkhead) -> Option<ExitStatus> {
+        let traced = || std::fs::metadata(self.trace()).map_or(0, |trace| trace.len());
+        let start = Instant::now();
+        let (mut length, mut changed) = (traced(), start);
+        while changed.elapsed() < QUIET && start.elapsed() < AFTER_ERROR {
+            let ended = server.ended(Duration::from_millis(20));
+            if ended.is_some() {
+                return ended;
+            }
+            if traced() != length {
+                (length, changed) = (traced(), Instant::now());
+            }
+        }
+        None
     }
 
     fn trace(&self) -> PathBuf {

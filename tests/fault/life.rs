@@ -19,6 +19,9 @@ const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' V
 /// End of the name of the second role.
 pub const SECOND: &str = "-second";
 
+/// Interval between two looks at the database, each of which starts a program.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Longest wait for the end of a lease before the life sends another write.
 const A_WHILE: Duration = Duration::from_secs(4);
 
@@ -325,7 +328,7 @@ impl<'a> Life<'a> {
         let mut asked = Instant::now();
         let began = asked;
         while users(&self.name).contains(username) {
-            if self.server.ended(Duration::from_millis(20)).is_some() {
+            if self.server.ended(LOOK).is_some() {
                 return Err(EarlyEnd::Broken("the server ended".to_owned()));
             }
             assert!(began.elapsed() < SOON, "waited in vain: a user goes when its lease ends");

@@ -69,15 +69,11 @@ fn is_migrated(root: &Client) -> bool {
 #[test]
 fn migration_continues_after_crash_at_any_failpoint() {
     let template = prepared();
-    let first = points::passed_by("abort", |environment| {
-        let mut server = copied(&template);
-        server.start_with(environment).expect("the server starts without a fault");
-        server
-    });
+    let first = points::passed_by_start("abort", copied(&template));
     points::each_behind("migrations", "abort", first, |number| {
         let fault = InjectedFault::at("abort", number);
         let mut server = copied(&template);
-        if server.start_with(&fault.environment()).is_err() {
+        if !fault.start(&mut server) {
             return true;
         }
         let lived = swap(&server.root());

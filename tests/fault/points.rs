@@ -1,11 +1,19 @@
 //! The failpoints: read from the server's sources, and absent from the released binary.
 
-use crate::stage::{STRIDE, report, sampled_at, sampling_at, until_nothing_fires};
+use crate::stage::{
+    AT_ONCE, STRIDE, report, sampled_at, sampling_at, until_nothing_fires, until_nothing_fires_of,
+};
+use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::{Folder, binary, fault_binary, files_below, repository};
+use bulkhead_tests::wait::until_true;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
+
+/// Longest wait for the commit of a server's start, on a busy machine.
+const STORED_TIME: Duration = Duration::from_secs(30);
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Point {
@@ -37,21 +45,42 @@ pub fn passed_by<L>(fault: &str, live: impl FnOnce(&[(&str, String)]) -> L) -> u
     passed(fault, &trace)
 }
 
+/// Returns the number of failpoints that support `fault` and that the start of `server` on prepared
+/// data passes.
+pub fn passed_by_start(fault: &str, mut server: Bulkhead) -> u32 {
+    let notes = Folder::new("trace");
+    let trace = notes.path().join("trace");
+    let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
+    server.start_with(&environment).expect("the server starts without a fault");
+    await_stored_time(&trace);
+    passed(fault, &trace)
+}
+
+/// Waits until a server on prepared data has stored its time, which is the last commit of such a
+/// start and comes at any time after the first request is possible. Without the wait, the numbers
+/// of the failpoints of the first requests vary.
+pub fn await_stored_time(trace: &Path) {
+    until_true("the server has stored its time", STORED_TIME, || {
+        let passed = fs::read_to_string(trace).unwrap_or_default();
+        passed.lines().any(|name| name == "commit.flushed")
+    });
+}
+
 /// Runs lives with the fault at the sampled failpoints after the first `first`. `live` returns
 /// false if the life ended before the fault fired.
 pub fn every_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
-    at_stride_behind(STRIDE, what, fault, first, live);
+    at_stride_behind((STRIDE, AT_ONCE), what, fault, first, live);
 }
 
-/// As [`every_behind`], with another stride.
+/// As [`every_behind`], with another stride and number of concurrent lives.
 pub fn at_stride_behind(
-    stride: u32,
+    (stride, at_once): (u32, usize),
     what: &str,
     fault: &str,
     first: u32,
     live: impl Fn(u32) -> bool + Sync,
 ) {
-    let count = until_nothing_fires(|number| live(first + sampled_at(stride, number)));
+    let count = until_nothing_fires_of(at_once, |number| live(first + sampled_at(stride, number)));
     report(&format!(
         "{what}, {fault}: visited {count} points behind the first {first}, {}",
         sampling_at(stride)
@@ -63,8 +92,8 @@ pub fn at_stride_behind(
 pub fn each_behind(what: &str, fault: &str, first: u32, live: impl Fn(u32) -> bool + Sync) {
     let count = until_nothing_fires(|number| live(first + number));
     report(&format!("{what}, {fault}: visited {count} points behind the first {first}"));
-    // One commit passes at least two points. Work of the start may pass some of the first points
-    // later, so that the count varies.
+    // One commit passes at least two points. Work of a first start may pass some of the first
+    // points later, so that the count varies.
     assert!(count >= 2, "a life passes few points: is the tested work in it?");
 }
 

@@ -7,7 +7,7 @@ use crate::database_life::{DatabaseLife, done};
 use crate::databases::DatabaseKind;
 use crate::injected::{FaultObserved, InjectedFault};
 use crate::points;
-use crate::stage::{LONG_STRIDE, SOON, STRIDE, mariadb, postgres};
+use crate::stage::{LONG_STRIDE, SOON, STRIDE, WAITING_AT_ONCE, mariadb, postgres};
 use bulkhead_tests::wait::{until_ok, until_true};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -15,19 +15,35 @@ use std::time::{Duration, Instant};
 /// Longest wait for a scheduled rotation before the life looks at the server.
 const A_WHILE: Duration = Duration::from_secs(15);
 
+/// Interval between two looks at the database, each of which starts a program.
+const LOOK: Duration = Duration::from_millis(250);
+
 impl<D: DatabaseKind> DatabaseLife<'_, D> {
     /// Runs each kind of rotation: at creation, on request, of the connection's own user, on
     /// schedule.
     fn rotate(&mut self) -> Result<(), FaultObserved> {
         self.add_static_role(&json!(5))?;
         self.rotate_now()?;
-        let (before, began) = (self.shown(), Instant::now());
-        while self.shown() == before && began.elapsed() < A_WHILE {
-            if self.server.ended(Duration::from_millis(50)).is_some() {
-                return Err(FaultObserved);
-            }
-        }
+        self.await_rotation()?;
         self.add_static_role(&json!("1h"))
+    }
+
+    /// Waits for a rotation on schedule. Looks at the database first: each answer of the server
+    /// passes a failpoint, and a life for each of many equal answers shows nothing more.
+    fn await_rotation(&mut self) -> Result<(), FaultObserved> {
+        let (before, app, end) = (self.shown(), self.app(), Instant::now() + A_WHILE);
+        while self.database.logs_in(&app, &before) && Instant::now() < end {
+            self.pause(LOOK)?;
+        }
+        while self.shown() == before && Instant::now() < end {
+            self.pause(Duration::from_millis(50))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for this time. Fails if the server ends.
+    fn pause(&mut self, time: Duration) -> Result<(), FaultObserved> {
+        self.server.ended(time).map_or(Ok(()), |_| Err(FaultObserved))
     }
 
     /// Runs each kind of rotation but those on schedule.
@@ -132,7 +148,7 @@ fn every_point<D: DatabaseKind>(
         points::passed_by(fault, |environment| before_rotations(database, fault, environment));
     let what = format!("rotations with {}", D::PLUGIN);
     let live = |number| live(database, fault, number, &rotate);
-    points::at_stride_behind(stride, &what, fault, first, live);
+    points::at_stride_behind((stride, WAITING_AT_ONCE), &what, fault, first, live);
 }
 
 /// Runs a life up to the configured connection.

@@ -18,8 +18,12 @@ pub const SOON: Duration = Duration::from_secs(45);
 /// Password of an account before a life takes it over.
 pub const FIRST: &str = "Qd7-Vm3-Wx5-Bn8";
 
-/// Number of concurrent lives. A life mostly waits for its shortest lease.
-const AT_ONCE: usize = 4;
+/// Number of concurrent lives. The suite runs several tests at a time, and each further life at a
+/// time is one more life behind the last failpoint.
+pub const AT_ONCE: usize = 2;
+
+/// As [`AT_ONCE`], for lives that mostly wait, such as for the end of a lease.
+pub const WAITING_AT_ONCE: usize = 4;
 
 /// `make test` tries one failpoint in `STRIDE`; `make fault` tries all.
 pub const STRIDE: u32 = 4;
@@ -64,9 +68,14 @@ pub fn lease_count(root: &Client, path: &str) -> usize {
 /// Calls `fires` with 1, 2, 3 and so on, several at a time, until it returns false. Returns how
 /// many calls returned true.
 pub fn until_nothing_fires(fires: impl Fn(u32) -> bool + Sync) -> u32 {
+    until_nothing_fires_of(AT_ONCE, fires)
+}
+
+/// As [`until_nothing_fires`], with `at_once` concurrent calls.
+pub fn until_nothing_fires_of(at_once: usize, fires: impl Fn(u32) -> bool + Sync) -> u32 {
     let (next, last) = (AtomicU32::new(1), AtomicU32::new(u32::MAX));
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);

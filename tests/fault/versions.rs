@@ -158,11 +158,7 @@ fn swap_error_leaves_one_version_and_whole_data() {
 
 fn every_point(fault: &str) {
     let template = StoppedServer::prepared();
-    let first = points::passed_by(fault, |environment| {
-        let mut server = template.copied();
-        server.start_with(environment).expect("the server starts without a fault");
-        server
-    });
+    let first = points::passed_by_start(fault, template.copied());
     points::every_behind("versions", fault, first, |number| live(&template, fault, number));
 }
 
@@ -170,7 +166,7 @@ fn every_point(fault: &str) {
 fn live(template: &StoppedServer, fault: &str, number: u32) -> bool {
     let fault = InjectedFault::at(fault, number);
     let mut server = template.copied();
-    if server.start_with(&fault.environment()).is_err() {
+    if !fault.start(&mut server) {
         return true;
     }
     let mut steps = 0;

@@ -66,7 +66,7 @@ impl Template {
 fn live(template: &Template, fault: &str, number: u32) -> (bool, bool) {
     let injected = InjectedFault::at(fault, number);
     let mut server = template.copied();
-    if server.start_with(&injected.environment()).is_err() {
+    if !injected.start(&mut server) {
         return (true, false);
     }
     let lived = template.open(&server);
@@ -78,11 +78,7 @@ fn live(template: &Template, fault: &str, number: u32) -> (bool, bool) {
 
 fn an_answer_is_read_at_most_once(fault: &str) -> u32 {
     let template = Template::prepared();
-    let first = points::passed_by(fault, |environment| {
-        let mut server = template.copied();
-        server.start_with(environment).expect("without a fault the server starts");
-        server
-    });
+    let first = points::passed_by_start(fault, template.copied());
     let lost = AtomicU32::new(0);
     points::each_behind("wrapping", fault, first, |number| {
         let (came, is_lost) = live(&template, fault, number);

@@ -4,9 +4,13 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Interval between two probes: short against the two seconds that the end of a lease may take, and
-/// long against a probe.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Shortest and longest interval between two probes. The interval grows with the elapsed time: a
+/// server starts in tenths of a second, and a probe of a long wait may start a program. The longest
+/// interval is short against the two seconds that the end of a lease may take.
+const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
+
+/// Share of the elapsed time that an interval takes.
+const SHARE: u32 = 16;
 
 /// Calls `probe` until it returns a value, and returns the value and the elapsed time.
 ///
@@ -69,14 +73,28 @@ fn poll<T, E>(
         match probe() {
             Ok(found) => return Ok((found, start.elapsed())),
             Err(last) if start.elapsed() >= limit => return Err(last),
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) => std::thread::sleep(pause_after(start.elapsed())),
         }
     }
+}
+
+/// Returns the interval before the next probe.
+fn pause_after(elapsed: Duration) -> Duration {
+    let [shortest, longest] = PAUSES;
+    (elapsed / SHARE).clamp(shortest, longest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses_grow_with_the_elapsed_time_and_stay_short() {
+        for (elapsed, pause) in [(0, 5), (160, 10), (1_600, 100), (60_000, 100)] {
+            let found = pause_after(Duration::from_millis(elapsed));
+            assert_eq!(found, Duration::from_millis(pause), "{elapsed} ms");
+        }
+    }
 
     #[test]
     fn a_condition_that_comes_true_ends_the_wait() {

@@ -21,6 +21,9 @@ binaries() {
     for name in mariadbd mariadb-install-db mariadb; do command -v "$name" || return 1; done
 }
 
+# A small log, because each run copies the server's files.
+log_size=--innodb-log-file-size=4M
+
 # Creates an empty server's files once for each recipe and version; each run copies them.
 template() {
     local stamp cache made
@@ -33,7 +36,8 @@ template() {
         if [ ! -e "$cache/$stamp" ]; then
             made=$(mktemp -d "$cache/making-XXXXXX")
             mariadb-install-db --no-defaults --datadir="$made/data" --skip-test-db \
-                --auth-root-authentication-method=normal --skip-name-resolve >"$made/log" 2>&1 ||
+                --auth-root-authentication-method=normal --skip-name-resolve "$log_size" \
+                >"$made/log" 2>&1 ||
                 { cat "$made/log" >&2; exit 1; }
             rm "$made/log"
             mv "$made" "$cache/$stamp"
@@ -60,7 +64,7 @@ start_on() {
         --ssl-ca="$folder/ca.pem" --ssl-cert="$folder/server.pem" --ssl-key="$folder/server.key" \
         --tls-version=TLSv1.2,TLSv1.3 --skip-name-resolve --skip-log-bin \
         --innodb-buffer-pool-size=8M --innodb-flush-log-at-trx-commit=0 --performance-schema=OFF \
-        --init-file="$folder/init.sql" ${options[@]+"${options[@]}"} >server.log 2>&1 &
+        "$log_size" --init-file="$folder/init.sql" ${options[@]+"${options[@]}"} >server.log 2>&1 &
     server=$!
     await 30 grep -qs 'ready for connections' server.log
 }

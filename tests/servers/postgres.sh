@@ -39,11 +39,12 @@ binaries() {
     return 1
 }
 
+# Segments of 1 MB for the log, because each start copies the cluster's files.
 initialise() {
     printf '%s\n' "$password" >password
     give_to_user password
     "${as_user[@]}" "$bin/initdb" --pgdata="$folder/data" --username=bulkhead --auth=scram-sha-256 \
-        --pwfile=password --encoding=UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
+        --pwfile=password --encoding=UTF8 --locale=C --wal-segsize=1 --no-sync >initdb.log 2>&1 ||
         { cat initdb.log >&2; return 1; }
     # The first matching line decides a login.
     { echo "hostssl all +certified 127.0.0.1/32 cert"; cat data/pg_hba.conf; } >pg_hba.conf

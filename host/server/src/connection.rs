@@ -66,6 +66,21 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// First bytes of HTTP methods. A client that sends such a byte to a TLS port speaks plain HTTP.
 const METHODS: std::ops::RangeInclusive<u8> = b'A'..=b'Z';
 
+/// The timeouts of a connection that a test may choose.
+#[derive(Clone, Copy)]
+pub(crate) struct ConnectionTimeouts {
+    /// Timeout of the handshake.
+    pub(crate) handshake: Duration,
+    /// Maximum time during which a client may read nothing of its answer.
+    pub(crate) read: Duration,
+}
+
+impl Default for ConnectionTimeouts {
+    fn default() -> Self {
+        Self { handshake: HANDSHAKE_TIME, read: READ_TIME }
+    }
+}
+
 /// An accepted stream.
 pub(crate) enum AcceptedStream {
     /// A TCP connection, with the listener's TLS if configured.
@@ -98,15 +113,16 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     stream: AcceptedStream,
     peer: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
+    ConnectionTimeouts { handshake, read }: ConnectionTimeouts,
 ) {
     let stream = match stream {
-        AcceptedStream::Unix(stream) => return serve_http1(stream, peer, frontend).await,
+        AcceptedStream::Unix(stream) => return serve_http1(stream, peer, frontend, read).await,
         AcceptedStream::Tcp(stream, tls) => {
             // Answers are small and complete. If the socket refuses the option, answers are only a
             // little later.
             stream.set_nodelay(true).unwrap_or_default();
-            let Some(tls) = tls else { return serve_http1(stream, peer, frontend).await };
-            let handshake = tokio::time::timeout(HANDSHAKE_TIME, shake_hands(stream, &tls));
+            let Some(tls) = tls else { return serve_http1(stream, peer, frontend, read).await };
+            let handshake = tokio::time::timeout(handshake, shake_hands(stream, &tls, read));
             tokio::select! {
                 done = handshake => done.ok().flatten(),
                 _ = peer.slot.close_requested() => None,
@@ -115,16 +131,20 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     };
     let Some(stream) = stream else { return };
     if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
-        serve_http2(stream, peer, frontend).await;
+        serve_http2(stream, peer, frontend, read).await;
     } else {
-        serve_http1(stream, peer, frontend).await;
+        serve_http1(stream, peer, frontend, read).await;
     }
 }
 
 type EncryptedStream = ServerStream<WriteTimeout<TcpStream>>;
 
 /// Performs the TLS handshake. Returns `None` if the handshake fails.
-async fn shake_hands(mut stream: TcpStream, tls: &ListenerTls) -> Option<EncryptedStream> {
+async fn shake_hands(
+    mut stream: TcpStream,
+    tls: &ListenerTls,
+    read: Duration,
+) -> Option<EncryptedStream> {
     let mut first = [0];
     stream.peek(&mut first).await.ok()?;
     if METHODS.contains(&first[0]) {
@@ -133,7 +153,7 @@ async fn shake_hands(mut stream: TcpStream, tls: &ListenerTls) -> Option<Encrypt
         stream.shutdown().await.ok()?;
         return None;
     }
-    let stream = WriteTimeout::new(stream, READ_TIME);
+    let stream = WriteTimeout::new(stream, read);
     let mut stream = tls.accept(stream).await.ok()?;
     stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
     Some(stream)
@@ -143,6 +163,7 @@ async fn serve_http1<A: RequestAnswerer>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     ConnectionPeer { origin, slot }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
+    read: Duration,
 ) {
     let (frontend, slot) = (&*frontend, &slot);
     let service = service_fn(move |request| async move {
@@ -152,7 +173,7 @@ async fn serve_http1<A: RequestAnswerer>(
             reply.map(|body| body.bind_to_connection(slot, frontend.answer_budget())),
         )
     });
-    let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, READ_TIME)));
+    let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, read)));
     let mut connection = pin!(http1_builder().serve_connection(stream, service));
     loop {
         tokio::select! {
@@ -169,6 +190,7 @@ async fn serve_http2<A: RequestAnswerer>(
     stream: EncryptedStream,
     ConnectionPeer { origin, slot }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
+    read: Duration,
 ) {
     let untaken = Arc::new(UntakenAnswers::default());
     let service =
@@ -196,7 +218,7 @@ async fn serve_http2<A: RequestAnswerer>(
         let close = tokio::select! {
             _ = connection.as_mut() => return,
             close = slot.close_requested() => Some(close),
-            _ = look.tick() => idleness.check_idle(&slot, &untaken),
+            _ = look.tick() => idleness.check_idle(&slot, &untaken, read),
         };
         match close {
             None => {}
@@ -222,13 +244,15 @@ impl IdleTime {
         Self { since: (slot.idle_since(), Instant::now()), is_closing: false }
     }
 
-    /// Checks the connection and returns how to close it, if it has to close.
+    /// Checks the connection and returns how to close it, if it has to close. `read` is the timeout
+    /// of an unread answer.
     fn check_idle(
         &mut self,
         slot: &ConnectionSlot,
         untaken: &UntakenAnswers,
+        read: Duration,
     ) -> Option<CloseMoment> {
-        if untaken.is_any_older_than(READ_TIME) {
+        if untaken.is_any_older_than(read) {
             return Some(CloseMoment::AtOnce);
         }
         let now = slot.idle_since();

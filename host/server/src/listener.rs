@@ -10,7 +10,7 @@ pub(crate) use unix::UnixSocket;
 
 use crate::answerer::RequestAnswerer;
 use crate::config::{ListenerConfig, ListenerTransport, plain_beyond_loopback};
-use crate::connection::{self, AcceptedStream, ConnectionPeer};
+use crate::connection::{self, AcceptedStream, ConnectionPeer, ConnectionTimeouts};
 use crate::connection_slots::{self, ConnectionSlots};
 use crate::http::HttpFrontend;
 use crate::proxies::ConnectionOrigin;
@@ -181,7 +181,7 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     log: Arc<dyn Log>,
     stop: impl Future<Output = ()>,
 ) -> bool {
-    let ListenerLimits { config, connections } = limits;
+    let ListenerLimits { config, connections, timeouts } = limits;
     let (work, mut ended) = mpsc::channel(1);
     let slots = ConnectionSlots::new(connections, config.connections_per_address);
     let frontend = Arc::new(HttpFrontend::new(answerer, config, work));
@@ -192,7 +192,7 @@ pub(crate) async fn serve<A: RequestAnswerer>(
             accepting.spawn(async move { match following.await {} });
         }
         let (slots, log) = (Arc::clone(&slots), Arc::clone(&log));
-        let acceptor = AcceptLoop { door, slots, frontend: Arc::clone(&frontend), log };
+        let acceptor = AcceptLoop { door, slots, frontend: Arc::clone(&frontend), timeouts, log };
         accepting.spawn(acceptor.accept_all());
     }
     stop.await;
@@ -208,6 +208,15 @@ pub(crate) struct ListenerLimits {
     pub(crate) config: ListenerConfig,
     /// Maximum number of simultaneous connections.
     pub(crate) connections: usize,
+    /// Timeouts of each connection.
+    pub(crate) timeouts: ConnectionTimeouts,
+}
+
+impl ListenerLimits {
+    /// Creates the limits of a configured listener with the usual timeouts.
+    pub(crate) fn new(config: ListenerConfig, connections: usize) -> Self {
+        Self { config, connections, timeouts: ConnectionTimeouts::default() }
+    }
 }
 
 /// The accept loop of a socket.
@@ -215,6 +224,7 @@ struct AcceptLoop<A> {
     door: BoundSocket,
     slots: Arc<ConnectionSlots>,
     frontend: Arc<HttpFrontend<A>>,
+    timeouts: ConnectionTimeouts,
     log: Arc<dyn Log>,
 }
 
@@ -223,7 +233,8 @@ impl<A: RequestAnswerer> AcceptLoop<A> {
     async fn accept_all(self) {
         loop {
             let (stream, peer) = self.next().await;
-            tokio::spawn(connection::serve(stream, peer, Arc::clone(&self.frontend)));
+            let frontend = Arc::clone(&self.frontend);
+            tokio::spawn(connection::serve(stream, peer, frontend, self.timeouts));
         }
     }
 

@@ -114,7 +114,7 @@ impl StartedServer {
             let most =
                 if config.own_mount.is_some() { MAX_WAITING_CONNECTIONS } else { MAX_CONNECTIONS };
             let connections = listener::connection_limit(descriptors, most, &log);
-            let limits = ListenerLimits { config, connections };
+            let limits = ListenerLimits::new(config, connections);
             listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop())
         };
         let of_scheduler = async {

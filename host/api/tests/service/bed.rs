@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Longest that anything here may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+/// Longest that anything here may take, on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(crate) struct Lines(pub(crate) Mutex<Vec<String>>);

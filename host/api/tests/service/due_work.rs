@@ -1,11 +1,10 @@
 //! Due work is done in time, also while other work waits or hangs.
 
-use crate::bed::{Bed, PATIENCE};
+use crate::bed::Bed;
 use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions, Unit};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Timers that hang, in more lanes than there are places.
 const HANGING: u32 = 240;
@@ -24,12 +23,13 @@ async fn healthy_mount_lease_ends_despite_another_hanging_mount() {
         assert_eq!(bed.write(&path, json!({"ttl": 1})).await.0, 200);
     }
     bed.noted("hang-0").await;
-    let began = Instant::now();
     assert_eq!(bed.write("other/lease/quick", json!({"ttl": 1})).await.0, 200);
     assert_eq!(bed.noted_of("other", "quick").await, "Expired");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     bed.write("other/timer/soon", json!({"after": 0, "lane": "lane 0"})).await;
     assert_eq!(bed.noted_of("other", "soon").await, 1);
+    let lines = bed.log.0.lock().unwrap().clone();
+    let has_ended = lines.iter().any(|line| line.contains("ran past its deadline"));
+    assert!(!has_ended, "the healthy mount waited for work that hangs: {lines:?}");
     bed.end().await;
 }
 
@@ -130,33 +130,27 @@ fn put_timer(unit: &mut Unit, uuid: &str, number: u64, lanes: u64) {
     unit.put(address, b"0".to_vec(), index);
 }
 
-/// Returns the time for the first `DONE` works of a backlog.
-async fn time_with(backlog: u64) -> Duration {
-    const DONE: u64 = 900;
-    let bed = Bed::new(&format!("backlog-{backlog}")).await;
+/// A test of the store counts the steps of a look for due work. Here, the first work of the backlog
+/// is done long before the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn first_due_work_does_not_wait_for_long_backlog() {
+    const BACKLOG: u64 = 9_000;
+    let bed = Bed::new("backlog").await;
     let uuid = bed.read("sys/mounts/probe").await.1["data"]["uuid"].as_str().unwrap().to_owned();
     let directory = bed.stop().await;
     let store = opened(&directory).await;
-    put_backlog(&store, &uuid, backlog).await;
+    put_backlog(&store, &uuid, BACKLOG).await;
     store.close().await;
     drop(store);
     let bed = Bed::open(directory).await;
-    let began = Instant::now();
-    while bed.read(&format!("probe/note/soon-{DONE}")).await.0 != 200 {
-        assert!(began.elapsed() < 4 * PATIENCE, "a backlog of {backlog} is not worked off");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let took = began.elapsed();
-    bed.end().await;
-    took
-}
-
-/// A walk over the backlog, or a wait of a lane for the other lanes, would take sixty times as
-/// long; the rest is for a busy machine.
-#[tokio::test(flavor = "multi_thread")]
-async fn due_work_rate_is_independent_of_backlog_length() {
-    let (small, large) = (time_with(1_000).await, time_with(60_000).await);
-    assert!(large < small * 15, "900 works of 1,000: {small:?}; of 60,000: {large:?}");
+    bed.noted("soon-900").await;
+    let directory = bed.stop().await;
+    let store = opened(&directory).await;
+    let left: u64 = left_in(&store, &uuid, 16).await.iter().sum();
+    assert!(left > BACKLOG / 2, "{left} of {BACKLOG} are left after the first 900");
+    store.close().await;
+    drop(store);
+    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,14 +169,15 @@ async fn silent_target_work_is_tried_singly_until_return() {
     // The third rest begins when two attempts were made after the first.
     bed.line(r#"("next", "4000ms")"#).await;
     let is_attempt = |line: &&String| line.contains("timer-delayed") && line.contains("down-");
-    let attempts = bed.log.0.lock().unwrap().iter().filter(is_attempt).count();
-    assert!(attempts < 20, "{attempts} attempts, with {WAITING} that wait");
+    let attempts = || bed.log.0.lock().unwrap().iter().filter(is_attempt).count();
+    assert!(attempts() < 20, "{} attempts, with {WAITING} that wait", attempts());
     assert_eq!(bed.write("probe/count/back", json!({})).await.0, 204);
-    let back = Instant::now();
+    let made = attempts();
     for number in 0..WAITING {
         bed.noted(&format!("down-{number}")).await;
     }
-    assert!(back.elapsed() < Duration::from_secs(12), "{:?}", back.elapsed());
+    // The only attempt at the time may have begun before the target was back.
+    assert!(attempts() <= made + 1, "{} attempts, {made} of them before", attempts());
     bed.line("lane-answers-again").await;
     bed.end().await;
 }

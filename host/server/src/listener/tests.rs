@@ -123,10 +123,13 @@ async fn start_with(config: ListenerConfig, tls: Option<Arc<ListenerTls>>) -> Ru
 }
 
 fn start_at(doors: Vec<BoundSocket>, address: SocketAddr, config: ListenerConfig) -> Running {
+    start_within(doors, address, ListenerLimits::new(config, 64))
+}
+
+fn start_within(doors: Vec<BoundSocket>, address: SocketAddr, limits: ListenerLimits) -> Running {
     let gate = Arc::new(Gate::default());
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async move { stopped.await.unwrap_or_default() };
-    let limits = ListenerLimits { config, connections: 64 };
     let ended = tokio::spawn(serve(doors, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
     Running { address, gate, stop, ended }
 }
