@@ -54,7 +54,7 @@ fn live_with(flush: u64, name: &str) -> bool {
         refused_and_served(answer, &root);
         Err(EarlyEnd::Enough)
     });
-    let told = matches!(life.run(), Err(EarlyEnd::Enough));
+    let reported = matches!(life.run(), Err(EarlyEnd::Enough));
     let model = life.into_model();
     let entries = disk.entries();
     assert!(
@@ -69,7 +69,7 @@ fn live_with(flush: u64, name: &str) -> bool {
     found.kill();
     server.start_again();
     recovery::check(name, &server, &model);
-    told
+    reported
 }
 
 /// Asserts a refusal with the remedy, a refusal of another write, and a successful read.

@@ -171,7 +171,7 @@ impl<P: Provider> CloudLife<P> {
 
     /// Starts the server with a fault and a clock offset, and unseals the server.
     pub fn open(&mut self, later: Duration, fault: &[(&str, String)]) -> Result<(), FaultObserved> {
-        (self.later, self.logged) = (later, self.told().len());
+        (self.later, self.logged) = (later, self.log_text().len());
         self.clock.set_ahead(i64::try_from(later.as_secs()).expect("a while"));
         let environment = [self.clock.over().as_slice(), fault].concat();
         self.online.server.start_with(&environment).map_err(|_| FaultObserved)?;
@@ -199,7 +199,7 @@ impl<P: Provider> CloudLife<P> {
     }
 
     fn has_finished(&self) -> bool {
-        self.provider.has_finished(&self.told()[self.logged..])
+        self.provider.has_finished(&self.log_text()[self.logged..])
     }
 
     /// Writes the configuration with its first credential. A cut may fail the write.
@@ -217,7 +217,7 @@ impl<P: Provider> CloudLife<P> {
     pub fn check(&mut self) {
         // A credential that comes into force here ends its predecessor a minute later.
         for later in [OVER, OVER + DUE, OVER + DUE + DUE] {
-            assert!(self.open(later, &[]).is_ok(), "{}", self.told());
+            assert!(self.open(later, &[]).is_ok(), "{}", self.log_text());
             let end = Instant::now() + A_MOMENT;
             // The start with the first offset may put a credential in force, the later ones do not.
             let is_over = |life: &Self| match later == OVER {
@@ -230,19 +230,19 @@ impl<P: Provider> CloudLife<P> {
             if self.provider.credentials().len() == 1 {
                 break;
             }
-            assert!(self.online.server.stop(), "{}", self.told());
+            assert!(self.online.server.stop(), "{}", self.log_text());
         }
         let left = self.provider.credentials();
-        assert_eq!(left.len(), 1, "{left:?} are left: {}", self.told());
+        assert_eq!(left.len(), 1, "{left:?} are left: {}", self.log_text());
         let login = self.login();
-        assert_eq!(login.status, 200, "{login:?}: {}", self.told());
+        assert_eq!(login.status, 200, "{login:?}: {}", self.log_text());
         until_true("no rotation is unfinished", SOON, || {
             let rotated = self.online.root.write(P::ROTATE, &json!({}));
             rotated.status < 300
         });
     }
 
-    pub fn told(&self) -> String {
+    pub fn log_text(&self) -> String {
         self.online.server.printed()
     }
 }
@@ -261,7 +261,7 @@ impl RotationHalf {
             assert!(
                 life.open(Duration::ZERO, &[]).and_then(|()| life.rotate()).is_ok(),
                 "{}",
-                life.told()
+                life.log_text()
             );
             life.online.server.kill();
         }
@@ -288,7 +288,7 @@ fn every_point<P: Provider>(fault: &str) {
     for (half, name) in [(RotationHalf::First, "made"), (RotationHalf::Second, "in force")] {
         let first = points::passed_by(fault, |environment| {
             let mut life = RotationHalf::First.prepared::<P>();
-            assert!(life.open(Duration::ZERO, environment).is_ok(), "{}", life.told());
+            assert!(life.open(Duration::ZERO, environment).is_ok(), "{}", life.log_text());
             life
         });
         let what = format!("a root credential of {} is {name}", P::TYPE);

@@ -79,7 +79,7 @@ impl ClusterLife {
 
     pub fn issue(&mut self) -> Result<(), FaultObserved> {
         let given = self.write(CREDS, &json!({}))?.expect(200);
-        assert!(self.is_accepted(given.text("service_account_token")), "{}", self.told());
+        assert!(self.is_accepted(given.text("service_account_token")), "{}", self.log_text());
         self.held = Some(GivenToken {
             name: given.text("service_account_name").to_owned(),
             token: given.text("service_account_token").to_owned(),
@@ -124,8 +124,8 @@ impl ClusterLife {
         });
         until_true("nothing is left without a lease", SOON, || {
             // The answer is 503 while the API server may still create an object of a lease.
-            let asked = json!({ "sync": true });
-            let ended = self.root.write("sys/leases/revoke-prefix/cluster", &asked);
+            let fields = json!({ "sync": true });
+            let ended = self.root.write("sys/leases/revoke-prefix/cluster", &fields);
             assert!(matches!(ended.status, 204 | 503), "{ended:?}");
             self.names().is_empty()
         });
@@ -148,7 +148,7 @@ impl ClusterLife {
     fn check_held(&self, held: &GivenToken) {
         let lease = json!({ "lease_id": held.lease });
         if self.root.write("sys/leases/lookup", &lease).status != 200 {
-            assert!(!self.names().contains(&held.name), "a lease is gone: {}", self.told());
+            assert!(!self.names().contains(&held.name), "a lease is gone: {}", self.log_text());
             self.check_refused(held);
         }
     }
@@ -159,12 +159,12 @@ impl ClusterLife {
         });
     }
 
-    pub fn told(&self) -> String {
+    pub fn log_text(&self) -> String {
         self.server.printed()
     }
 
     fn assert_silent(&self) {
-        let printed = self.told();
+        let printed = self.log_text();
         let tokens = self.held.iter().map(|held| &held.token).chain([&self.token]);
         for token in tokens {
             let signature = token.rsplit('.').next().expect("a token has parts");
@@ -191,7 +191,7 @@ fn every_point(fault: &str) {
 /// Runs a life up to the configured mount.
 fn before_tokens(environment: &[(&str, String)]) -> ClusterLife {
     let life = ClusterLife::begin(environment).expect("the server starts without a fault");
-    assert!(life.configure().is_ok(), "{}", life.told());
+    assert!(life.configure().is_ok(), "{}", life.log_text());
     life
 }
 

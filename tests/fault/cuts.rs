@@ -51,7 +51,7 @@ impl<'a, D: DatabaseKind> CutLife<'a, D> {
         let relay = CuttingRelay::to(database.port());
         let life = DatabaseLife::on(Bulkhead::start(), database, name, relay.port);
         let configured = life.configure().and_then(|()| life.add_role());
-        assert!(configured.is_ok(), "{}", life.told());
+        assert!(configured.is_ok(), "{}", life.log_text());
         Self { relay, life }
     }
 

@@ -130,7 +130,7 @@ impl<'a, D: DatabaseKind> DatabaseLife<'a, D> {
         self.end_lease(issued.lease());
     }
 
-    pub fn told(&self) -> String {
+    pub fn log_text(&self) -> String {
         self.server.printed()
     }
 }

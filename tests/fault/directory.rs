@@ -146,7 +146,11 @@ impl DirectoryLife {
                 self.root.read("directory/creds/build").status == 200
             });
             let shown = self.root.read("directory/creds/build").expect(200);
-            assert!(self.branch.takes("build", shown.text("current_password")), "{}", self.told());
+            assert!(
+                self.branch.takes("build", shown.text("current_password")),
+                "{}",
+                self.log_text()
+            );
         }
         if self.root.read("directory/library/team").status == 200 {
             self.check_set();
@@ -158,8 +162,12 @@ impl DirectoryLife {
     fn check_returned(&self) {
         for loan in &self.returned {
             let has_lease = self.has_lease(loan);
-            assert!(has_lease || !self.takes(loan), "a lease is gone too early: {}", self.told());
-            assert!(!has_lease || !loan.has_ended, "a return is lost: {}", self.told());
+            assert!(
+                has_lease || !self.takes(loan),
+                "a lease is gone too early: {}",
+                self.log_text()
+            );
+            assert!(!has_lease || !loan.has_ended, "a return is lost: {}", self.log_text());
         }
     }
 
@@ -177,23 +185,23 @@ impl DirectoryLife {
             self.root.write("directory/library/manage/team/check-in", &named);
             None
         });
-        assert!(self.branch.takes("lent", lent.text("password")), "{}", self.told());
+        assert!(self.branch.takes("lent", lent.text("password")), "{}", self.log_text());
         for loan in self.returned.iter().chain(&self.held) {
-            assert!(!self.has_lease(loan), "an account is lent twice: {}", self.told());
-            assert!(!self.takes(loan), "an earlier borrower logs in: {}", self.told());
+            assert!(!self.has_lease(loan), "an account is lent twice: {}", self.log_text());
+            assert!(!self.takes(loan), "an earlier borrower logs in: {}", self.log_text());
         }
         self.root.write("directory/library/team/check-out", &json!({})).expect(400);
     }
 
     /// Checks that a loan is in force, and ends the loan.
     fn check_held(&self, loan: &Loan) {
-        assert!(self.has_lease(loan), "{}", self.told());
+        assert!(self.has_lease(loan), "{}", self.log_text());
         let other = self.root.write("directory/library/team/check-out", &json!({}));
-        assert_eq!(other.status, 400, "an account is lent twice: {}", self.told());
-        assert!(self.takes(loan), "{}", self.told());
+        assert_eq!(other.status, 400, "an account is lent twice: {}", self.log_text());
+        assert!(self.takes(loan), "{}", self.log_text());
         let named = json!({ "service_account_names": self.branch.full("lent") });
         self.root.write("directory/library/team/check-in", &named).expect(200);
-        assert!(!self.takes(loan), "{}", self.told());
+        assert!(!self.takes(loan), "{}", self.log_text());
     }
 
     fn has_lease(&self, loan: &Loan) -> bool {
@@ -205,7 +213,7 @@ impl DirectoryLife {
         self.branch.takes("lent", &loan.password)
     }
 
-    pub fn told(&self) -> String {
+    pub fn log_text(&self) -> String {
         self.server.printed()
     }
 }
@@ -242,7 +250,7 @@ fn every_point(kind: DirectoryKind, fault: &str) {
 /// Runs a life up to the configured mount.
 fn before_rotations(kind: DirectoryKind, environment: &[(&str, String)]) -> DirectoryLife {
     let life = DirectoryLife::begin(kind, environment).expect("the server starts without a fault");
-    assert!(life.configure().is_ok(), "{}", life.told());
+    assert!(life.configure().is_ok(), "{}", life.log_text());
     life
 }
 

@@ -41,7 +41,7 @@ struct AuditedServer {
 
 impl AuditedServer {
     fn on(disk: Disk) -> Self {
-        let (audit, told, data) =
+        let (audit, output, data) =
             (Folder::new("audit"), Folder::new("told"), Folder::new("audited"));
         let file = audit.path().join("trail.log");
         let settings = format!(
@@ -50,14 +50,14 @@ impl AuditedServer {
              audit \"file\" \"main\" {{ path = {file:?} }}\n",
             data.path()
         );
-        let config = told.path().join("bulkhead.hcl");
+        let config = output.path().join("bulkhead.hcl");
         fs::write(&config, settings).expect("a file can be written");
         let mut server = Bulkhead::prepared(binary(), data).configured(config);
         server.start_with(&disk.under(audit.path())).expect("a server starts without a line");
         let operators = Operators::initialise(&server, 1, 1);
         operators.unseal(&server);
         let root = operators.root(&server);
-        Self { server, root, disk, file, _folders: [audit, told] }
+        Self { server, root, disk, file, _folders: [audit, output] }
     }
 
     fn write(&self, number: usize) -> Answer {
@@ -113,7 +113,7 @@ fn live_with(size: u64) {
         assert!(stored || *status != 204, "{number} was answered and is not there");
     }
     audited.server.wait_for_print("audit-recovered");
-    let told = audited.server.printed();
-    let times = |event: &str| told.matches(&format!("event={event}")).count();
-    assert_eq!((times("audit-failed"), times("audit-recovered")), (1, 1), "{told}");
+    let printed = audited.server.printed();
+    let times = |event: &str| printed.matches(&format!("event={event}")).count();
+    assert_eq!((times("audit-failed"), times("audit-recovered")), (1, 1), "{printed}");
 }

@@ -68,13 +68,13 @@ fn live_with(space: u64, name: &str) -> bool {
         Ok::<(), EarlyEnd>(())
     });
     life.run().expect("the server lives on");
-    let (told, model) = (life.was_troubled(), life.into_model());
+    let (was_troubled, model) = (life.was_troubled(), life.into_model());
     disk.free_space();
     recovery::store_holds(&root, &model);
     server.kill();
     server.start_again();
     recovery::check(name, &server, &model);
-    told
+    was_troubled
 }
 
 /// Asserts a refusal that names the disk, a refusal of another write, and a successful read.

@@ -58,16 +58,16 @@ impl<'a, D: DatabaseKind> LeaseLife<'a, D> {
     }
 
     fn renew(&self) -> Result<(), FaultObserved> {
-        let held = self.held.as_ref().expect("a credential was issued before");
-        let asked = json!({ "lease_id": held.lease, "increment": "2h" });
-        self.base.write("sys/leases/renew", &asked)?.expect(200);
+        let credential = self.held.as_ref().expect("a credential was issued before");
+        let fields = json!({ "lease_id": credential.lease, "increment": "2h" });
+        self.base.write("sys/leases/renew", &fields)?.expect(200);
         Ok(())
     }
 
     fn revoke(&mut self) -> Result<(), FaultObserved> {
-        let held = self.held.as_mut().expect("a credential was issued before");
-        held.is_ending = true;
-        let lease = json!({ "lease_id": held.lease });
+        let credential = self.held.as_mut().expect("a credential was issued before");
+        credential.is_ending = true;
+        let lease = json!({ "lease_id": credential.lease });
         self.base.write("sys/leases/revoke", &lease)?.expect(204);
         let ended = self.held.take();
         assert!(ended.is_some_and(|ended| !self.logs_in(&ended)), "a revoked account logs in");
@@ -83,8 +83,12 @@ impl<'a, D: DatabaseKind> LeaseLife<'a, D> {
         self.base.restart();
         if let Some(held) = &self.held {
             let (has_lease, logs_in) = (self.base.has_lease(&held.lease), self.logs_in(held));
-            assert!(has_lease || !logs_in, "an account outlives its lease: {}", self.base.told());
-            assert!(logs_in || held.is_ending, "an account is lost: {}", self.base.told());
+            assert!(
+                has_lease || !logs_in,
+                "an account outlives its lease: {}",
+                self.base.log_text()
+            );
+            assert!(logs_in || held.is_ending, "an account is lost: {}", self.base.log_text());
         }
         until_true("each account has a lease", SOON, || self.users() <= self.leases());
         let ended = self.base.root.write("sys/leases/revoke-prefix/database", &json!({}));
@@ -143,7 +147,7 @@ fn before_leases<'a, D: DatabaseKind>(
 ) -> LeaseLife<'a, D> {
     let life = LeaseLife::begin(database, &name(fault, 0), environment)
         .expect("the server starts without a fault");
-    assert!(life.configure().is_ok(), "{}", life.base.told());
+    assert!(life.configure().is_ok(), "{}", life.base.log_text());
     life
 }
 

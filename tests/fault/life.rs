@@ -116,8 +116,8 @@ impl<'a> Life<'a> {
         self.role("k", 10_800)?;
         self.role("late", 60)?;
         let Some(token) = self.token()? else { return Ok(()) };
-        let kept = self.credential("k", &token)?;
-        self.renew(kept.as_ref())?;
+        let keyed = self.credential("k", &token)?;
+        self.renew(keyed.as_ref())?;
         self.read_back()
     }
 
@@ -177,10 +177,10 @@ impl<'a> Life<'a> {
 
     fn write(&mut self, path: &str, body: &Value, shown: &Value) -> Result<(), EarlyEnd> {
         let bytes = body.to_string();
-        let asked = SentCall { method: "POST", path, body: bytes.as_bytes(), token: None };
+        let call = SentCall { method: "POST", path, body: bytes.as_bytes(), token: None };
         let value = || Some(shown.clone());
         self.call(
-            &asked,
+            &call,
             |model| model.may_write(path, value()),
             |model, _, _| model.wrote(path, value()),
         )?;
@@ -188,9 +188,9 @@ impl<'a> Life<'a> {
     }
 
     fn delete(&mut self, path: &str) -> Result<(), EarlyEnd> {
-        let asked = SentCall { method: "DELETE", path, body: b"", token: None };
+        let call = SentCall { method: "DELETE", path, body: b"", token: None };
         self.call(
-            &asked,
+            &call,
             |model| model.may_write(path, None),
             |model, _, _| model.wrote(path, None),
         )?;
@@ -200,7 +200,7 @@ impl<'a> Life<'a> {
     fn token(&mut self) -> Result<Option<String>, EarlyEnd> {
         let body =
             json!({ "policies": [self.name], "no_default_policy": true, "ttl": "1h" }).to_string();
-        let asked = SentCall {
+        let call = SentCall {
             method: "POST",
             path: "auth/token/create",
             body: body.as_bytes(),
@@ -210,7 +210,7 @@ impl<'a> Life<'a> {
             answer.body["auth"]["client_token"].as_str().unwrap_or_default().to_owned()
         };
         let answer = self.call(
-            &asked,
+            &call,
             |_| (),
             |model, _, answer| model.token(&token_in(answer), RevocationState::No),
         )?;
@@ -219,8 +219,8 @@ impl<'a> Life<'a> {
 
     fn credential(&mut self, role: &str, token: &str) -> Result<Option<Credential>, EarlyEnd> {
         let path = format!("database/creds/{}{role}", self.name);
-        let asked = SentCall { method: "GET", path: &path, body: b"", token: Some(token) };
-        let credential_in = |answer: &Answer, asked: Instant| {
+        let call = SentCall { method: "GET", path: &path, body: b"", token: Some(token) };
+        let credential_in = |answer: &Answer, sent: Instant| {
             let left =
                 Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
             Credential {
@@ -228,15 +228,15 @@ impl<'a> Life<'a> {
                 password: answer.text("password").to_owned(),
                 lease: answer.lease().to_owned(),
                 token: token.to_owned(),
-                end: (asked + left, Instant::now() + left),
+                end: (sent + left, Instant::now() + left),
                 revoked: RevocationState::No,
             }
         };
         let sent = Instant::now();
         let perhaps = |model: &mut Model| model.unanswered += 1;
         let surely =
-            |model: &mut Model, asked, answer: &Answer| model.granted(credential_in(answer, asked));
-        Ok(self.call(&asked, perhaps, surely)?.map(|answer| credential_in(&answer, sent)))
+            |model: &mut Model, sent, answer: &Answer| model.granted(credential_in(answer, sent));
+        Ok(self.call(&call, perhaps, surely)?.map(|answer| credential_in(&answer, sent)))
     }
 
     fn renew(&mut self, credential: Option<&Credential>) -> Result<(), EarlyEnd> {
@@ -245,18 +245,18 @@ impl<'a> Life<'a> {
         };
         let increment = Duration::from_secs(7200);
         let body = json!({ "lease_id": lease, "increment": increment.as_secs() }).to_string();
-        let asked = SentCall {
+        let call = SentCall {
             method: "POST",
             path: "sys/leases/renew",
             body: body.as_bytes(),
             token: None,
         };
-        let surely = |model: &mut Model, asked, answer: &Answer| {
+        let surely = |model: &mut Model, sent, answer: &Answer| {
             let left =
                 Duration::from_secs(answer.body["lease_duration"].as_u64().unwrap_or_default());
-            model.renewed(lease, asked, left);
+            model.renewed(lease, sent, left);
         };
-        self.call(&asked, |model| model.may_renew(lease, increment), surely)?;
+        self.call(&call, |model| model.may_renew(lease, increment), surely)?;
         Ok(())
     }
 
@@ -265,14 +265,14 @@ impl<'a> Life<'a> {
             return Ok(());
         };
         let body = json!({ "lease_id": lease }).to_string();
-        let asked = SentCall {
+        let call = SentCall {
             method: "POST",
             path: "sys/leases/revoke",
             body: body.as_bytes(),
             token: None,
         };
         let ended = |ended| move |model: &mut Model| model.revoke(lease, ended);
-        self.call(&asked, ended(RevocationState::Perhaps), |model, _, _| {
+        self.call(&call, ended(RevocationState::Perhaps), |model, _, _| {
             ended(RevocationState::Yes)(model)
         })?;
         Ok(())
@@ -280,14 +280,14 @@ impl<'a> Life<'a> {
 
     fn end_token(&mut self, token: &str) -> Result<(), EarlyEnd> {
         let body = json!({ "token": token }).to_string();
-        let asked = SentCall {
+        let call = SentCall {
             method: "POST",
             path: "auth/token/revoke",
             body: body.as_bytes(),
             token: None,
         };
         let ended = |ended| move |model: &mut Model| model.token(token, ended);
-        self.call(&asked, ended(RevocationState::Perhaps), |model, _, _| {
+        self.call(&call, ended(RevocationState::Perhaps), |model, _, _| {
             ended(RevocationState::Yes)(model)
         })?;
         Ok(())
@@ -325,16 +325,16 @@ impl<'a> Life<'a> {
     /// same trouble and reports it.
     fn see_out(&mut self, credential: Option<&Credential>) -> Result<(), EarlyEnd> {
         let Some(Credential { username, .. }) = credential else { return Ok(()) };
-        let mut asked = Instant::now();
-        let began = asked;
+        let mut last_write = Instant::now();
+        let began = last_write;
         while users(&self.name).contains(username) {
             if self.server.ended(LOOK).is_some() {
                 return Err(EarlyEnd::Broken("the server ended".to_owned()));
             }
             assert!(began.elapsed() < SOON, "waited in vain: a user goes when its lease ends");
-            if asked.elapsed() > A_WHILE {
+            if last_write.elapsed() > A_WHILE {
                 self.role("k", 7200)?;
-                asked = Instant::now();
+                last_write = Instant::now();
             }
         }
         Ok(())

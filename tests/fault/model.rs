@@ -227,8 +227,8 @@ mod tests {
             fate(1, |model| model.renewed("l", Instant::now(), Duration::from_secs(60))),
             CredentialFate::There
         );
-        let asked = |model: &mut Model| model.may_renew("l", Duration::from_secs(60));
-        assert_eq!(fate(1, asked), CredentialFate::Either, "the renewal was not confirmed");
-        assert_eq!(fate(60, asked), CredentialFate::There, "a renewal never shortens");
+        let renewal = |model: &mut Model| model.may_renew("l", Duration::from_secs(60));
+        assert_eq!(fate(1, renewal), CredentialFate::Either, "the renewal was not confirmed");
+        assert_eq!(fate(60, renewal), CredentialFate::There, "a renewal never shortens");
     }
 }

@@ -69,8 +69,8 @@ fn check(before: &[Entry], history: &[(u64, Model)], data: &Path, chance: &mut S
 
 /// Checks the database with SQLite's own program, where that program is installed.
 fn assert_whole(database: &Path) {
-    let asked = Command::new("sqlite3").arg(database).arg("PRAGMA integrity_check").output();
-    if let Ok(answer) = asked {
+    let output = Command::new("sqlite3").arg(database).arg("PRAGMA integrity_check").output();
+    if let Ok(answer) = output {
         assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), "ok", "{}", database.display());
     }
 }

@@ -45,18 +45,18 @@ impl StoppedServer {
             assert_eq!(write(&nobody, "sys/unseal", &json!({ "key": key }))?.status, 200);
         }
         let root = self.operators.root(server);
-        let asked =
+        let fields =
             json!({ "secret_shares": 4, "secret_threshold": 3, "require_verification": true });
-        let begun = write(&root, "sys/rotate/root/init", &asked)?.expect(200).body["data"].clone();
-        let mut made = Value::Null;
+        let begun = write(&root, "sys/rotate/root/init", &fields)?.expect(200).body["data"].clone();
+        let mut shares = Value::Null;
         for key in &self.operators.keys[..2] {
             let given = json!({ "key": key, "nonce": begun["nonce"] });
             let answer = write(&root, "sys/rotate/root/update", &given)?;
-            made = answer.expect(200).body["data"].clone();
+            shares = answer.expect(200).body["data"].clone();
         }
-        made["root_token"] = json!(self.operators.token);
-        let verification = made["verification_nonce"].clone();
-        Ok(BegunRekey { new: Operators::of(&made, 3), verification })
+        shares["root_token"] = json!(self.operators.token);
+        let verification = shares["verification_nonce"].clone();
+        Ok(BegunRekey { new: Operators::of(&shares, 3), verification })
     }
 
     /// Verifies the new shares; the last share completes the rekey.

@@ -159,7 +159,7 @@ fn before_rotations<'a, D: DatabaseKind>(
 ) -> DatabaseLife<'a, D> {
     let life = DatabaseLife::begin(database, &format!("{fault}0"), environment)
         .expect("the server starts without a fault");
-    assert!(life.configure().is_ok(), "{}", life.told());
+    assert!(life.configure().is_ok(), "{}", life.log_text());
     life
 }
 

@@ -87,8 +87,8 @@ impl SchedulerLife {
     }
 
     fn prepare(&mut self) -> Result<(), FaultObserved> {
-        let made = self.write("PUT", "/v1/acl/bootstrap", &json!({}))?.json();
-        self.management = made["SecretID"].as_str().expect("a secret").to_owned();
+        let token = self.write("PUT", "/v1/acl/bootstrap", &json!({}))?.json();
+        self.management = token["SecretID"].as_str().expect("a secret").to_owned();
         let policy = json!({ "Name": "readonly", "Rules": "" });
         self.write("PUT", "/v1/acl/policy/readonly", &policy).map(drop)
     }
@@ -143,8 +143,9 @@ impl SchedulerLife {
             match self.read(&format!("{ROLE}/name/{name}")) {
                 Some(role) => assert_eq!(role["Name"], name),
                 None => {
-                    let made = self.ask("PUT", ROLE, &json!({ "Name": name })).expect("an answer");
-                    assert_eq!(made.status, 200, "{name}: {}", made.text());
+                    let answer =
+                        self.ask("PUT", ROLE, &json!({ "Name": name })).expect("an answer");
+                    assert_eq!(answer.status, 200, "{name}: {}", answer.text());
                 }
             }
         }
@@ -155,11 +156,11 @@ impl SchedulerLife {
         let tokens = self.read("/v1/acl/tokens").expect("a list");
         for token in tokens.as_array().expect("a list") {
             let path = format!("{TOKEN}/{}", token["AccessorID"].as_str().expect("an accessor"));
-            let whole = self.read(&path).expect("a token that is listed");
-            let secret = whole["SecretID"].as_str().expect("a secret");
+            let token = self.read(&path).expect("a token that is listed");
+            let secret = token["SecretID"].as_str().expect("a secret");
             let own = PlainRequest::new("GET", "/v1/acl/token/self").with_token(secret);
-            assert_eq!(own.send(scheduler_address(&self.server)).json(), whole);
-            for link in whole["Roles"].as_array().into_iter().flatten() {
+            assert_eq!(own.send(scheduler_address(&self.server)).json(), token);
+            for link in token["Roles"].as_array().into_iter().flatten() {
                 let role = self.read(&format!("{ROLE}/{}", link["ID"].as_str().expect("a link")));
                 assert_eq!(role.expect("a role behind a link")["Name"], link["Name"]);
             }

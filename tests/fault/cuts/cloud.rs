@@ -35,12 +35,12 @@ fn cut<P: Provider>(number: u32) -> bool {
     relay.cut_at(number);
     let lived = rotate_and_overwrite(&mut life);
     let has_cut = relay.pass_all();
-    assert!(lived.is_ok() || has_cut, "{}", life.told());
+    assert!(lived.is_ok() || has_cut, "{}", life.log_text());
     until_ok("a login succeeds", SOON, || match life.login() {
         answer if answer.status == 200 => Ok(()),
         refused => Err(refused),
     });
-    assert!(life.online.server.stop(), "{}", life.told());
+    assert!(life.online.server.stop(), "{}", life.log_text());
     life.check();
     has_cut
 }

@@ -13,7 +13,7 @@ fn begin() -> (CuttingRelay, ClusterLife) {
     let mut life = ClusterLife::on(Bulkhead::start());
     life.url = format!("https://127.0.0.1:{}", relay.port);
     let configured = life.configure().and_then(|()| life.add_role());
-    assert!(configured.is_ok(), "{}", life.told());
+    assert!(configured.is_ok(), "{}", life.log_text());
     (relay, life)
 }
 
@@ -23,7 +23,7 @@ fn cut(number: u32) -> bool {
     relay.cut_at(number);
     let lived = life.issue().and_then(|()| life.revoke());
     let has_cut = relay.pass_all();
-    assert!(lived.is_ok() || has_cut, "{}", life.told());
+    assert!(lived.is_ok() || has_cut, "{}", life.log_text());
     life.check();
     has_cut
 }

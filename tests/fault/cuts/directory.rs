@@ -46,11 +46,11 @@ impl DirectoryCutAct {
         let mut life = DirectoryLife::on(kind, Bulkhead::start());
         life.config["url"] = json!(format!("ldaps://127.0.0.1:{}", relay.port));
         let prepared = life.configure().and_then(|()| self.prepare(&mut life));
-        assert!(prepared.is_ok(), "{}", life.told());
+        assert!(prepared.is_ok(), "{}", life.log_text());
         relay.cut_at(number);
         let done = self.run(&mut life);
         let has_cut = relay.pass_all();
-        assert!(done.is_ok() || has_cut, "{}", life.told());
+        assert!(done.is_ok() || has_cut, "{}", life.log_text());
         if matches!(self, Self::Revocation) {
             life.await_ended_leases();
         }

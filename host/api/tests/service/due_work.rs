@@ -172,12 +172,12 @@ async fn silent_target_work_is_tried_singly_until_return() {
     let attempts = || bed.log.0.lock().unwrap().iter().filter(is_attempt).count();
     assert!(attempts() < 20, "{} attempts, with {WAITING} that wait", attempts());
     assert_eq!(bed.write("probe/count/back", json!({})).await.0, 204);
-    let made = attempts();
+    let before = attempts();
     for number in 0..WAITING {
         bed.noted(&format!("down-{number}")).await;
     }
     // The only attempt at the time may have begun before the target was back.
-    assert!(attempts() <= made + 1, "{} attempts, {made} of them before", attempts());
+    assert!(attempts() <= before + 1, "{} attempts, {before} of them before", attempts());
     bed.line("lane-answers-again").await;
     bed.end().await;
 }
