@@ -35,19 +35,23 @@ fail() {
     echo "$1" >>"$work/broken"
 }
 
-# Moves the temporary folders of tests into memory if 8 GiB are free: each test copies the files of
-# its servers, and on a disk the copies and the flushes take longer than most tests. The tests of
-# power cuts and full disks have a simulated disk in any folder.
+# Moves the temporary folders of tests into memory if 8 GiB are free and programs may run there:
+# each test copies the files of its servers, and on a disk the copies and the flushes take longer
+# than most tests. The tests of power cuts and full disks have a simulated disk in any folder.
 data_in_memory() {
     local room=$((8 << 20)) free available
     free=$(df -kP /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
     available=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null)
-    if [ "${free:-0}" -ge "$room" ] && [ "${available:-0}" -ge "$room" ] &&
-        memory=$(mktemp -d /dev/shm/bulkhead-suite-XXXXXX); then
-        # Some servers run as other users.
-        chmod 711 "$memory"
-        export TMPDIR=$memory
+    if [ "${free:-0}" -lt "$room" ] || [ "${available:-0}" -lt "$room" ] ||
+        ! memory=$(mktemp -d /dev/shm/bulkhead-suite-XXXXXX); then
+        return
     fi
+    # Some servers run as other users.
+    chmod 711 "$memory"
+    printf '#!/bin/sh\n' >"$memory/program"
+    chmod 755 "$memory/program"
+    # Containers often forbid programs in shared memory.
+    if "$memory/program" 2>/dev/null; then export TMPDIR=$memory; fi
 }
 
 # Runs the listed programs, one after the other, with `$1` tests at a time.

@@ -214,8 +214,8 @@ fn uninitialised_on(disk: &Disk) -> Bulkhead {
 }
 
 /// Returns the numbers of the disk's operations, counted from 1, before which a server is killed
-/// during its initialisation: the first of each run of equal operations on a file, and every eighth.
-/// The last number is never reached.
+/// during its initialisation: the first of each run of equal operations on a file, and every
+/// eighth. The last number is never reached.
 fn moments() -> Vec<u32> {
     let disk = Disk::sound();
     let server = uninitialised_on(&disk);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_with_the_elapsed_time_and_stay_short() {
+    fn pauses_grow_with_elapsed_time_and_stay_short() {
         for (elapsed, pause) in [(0, 5), (160, 10), (1_600, 100), (60_000, 100)] {
             let found = pause_after(Duration::from_millis(elapsed));
             assert_eq!(found, Duration::from_millis(pause), "{elapsed} ms");

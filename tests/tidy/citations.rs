@@ -289,8 +289,8 @@ mod of_the_rules_themselves {
         for there in [
             "// `host/api/src/pipeline.rs`, `host/api`, `pipeline.rs`",
             "// `api/src/pipeline.rs::run`",
-            "//! `host/core/src/<noun>.rs` and `core/src/<noun>.rs` and `sys/mounts/:path`",
-            "/// `host/core\n/// /src`, `target/plugins/x.wasm`, `build.rs`, `make test`, `.rs`",
+            "//! `host/api/src/<noun>.rs` and `api/src/<noun>.rs` and `sys/mounts/:path`",
+            "/// `host/api\n/// /src`, `target/plugins/x.wasm`, `build.rs`, `make test`, `.rs`",
             "let gone = \"`host/gone.rs`\";",
         ] {
             assert_eq!(lost(there), Vec::<String>::new(), "{there}");

@@ -133,7 +133,7 @@ fn put_timer(unit: &mut Unit, uuid: &str, number: u64, lanes: u64) {
 /// A test of the store counts the steps of a look for due work. Here, the first work of the backlog
 /// is done long before the rest.
 #[tokio::test(flavor = "multi_thread")]
-async fn first_due_work_does_not_wait_for_long_backlog() {
+async fn first_due_work_does_not_await_backlog() {
     const BACKLOG: u64 = 9_000;
     let bed = Bed::new("backlog").await;
     let uuid = bed.read("sys/mounts/probe").await.1["data"]["uuid"].as_str().unwrap().to_owned();

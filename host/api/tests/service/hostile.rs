@@ -51,8 +51,8 @@ async fn contained(bed: &Bed, act: &str, by: By, (status, words): (u16, &str)) {
     assert_eq!(bed.read("probe/tally").await.0, 200, "another mount after {act}");
 }
 
-/// Asks another mount until `act` is over. Returns the outcome of the act, and the number of answers
-/// of the other mount before the end of the act.
+/// Asks another mount until `act` is over. Returns the outcome of the act, and the number of
+/// answers of the other mount before the end of the act.
 async fn beside<T>(bed: &Bed, act: impl Future<Output = T>) -> (T, u32) {
     let (is_over, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let asking = tokio::spawn({
@@ -234,8 +234,8 @@ async fn panicking_wake_is_delayed_and_logged() {
     bed.end().await;
 }
 
-/// Asks both mounts, and lets due work of the other mount be done, all before the end of an act that
-/// only its deadline ends.
+/// Asks both mounts, and lets due work of the other mount be done, all before the end of an act
+/// that only its deadline ends.
 async fn is_endless_beside_others(bed: &Bed) {
     for _ in 0..200 {
         assert_eq!(bed.read("probe/tally").await.0, 200);
@@ -450,8 +450,8 @@ async fn limit_message_is_command_raising_that_limit() {
 async fn a_loop_is_stopped_soon_after_its_deadline() {
     let bed = bed("overrun").await;
     let (begun, mut overruns) = (Instant::now(), Vec::new());
-    // The target is 20 ms, measured by `make bench`. Other tests run beside most rounds, so that one
-    // prompt end is enough, after any number of late ends.
+    // The target is 20 ms, measured by `make bench`. Other tests run beside most rounds, so that
+    // one prompt end is enough, after any number of late ends.
     while overruns.iter().all(|late| *late > Duration::from_millis(250)) {
         assert!(begun.elapsed() < PATIENCE, "{overruns:?}");
         let began = Instant::now();
