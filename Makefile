@@ -1,5 +1,6 @@
 # What an operator and a developer type. The order of the build is the reason for this file: the
-# official components are compiled to wasm, then to machine code, then put into the server's binary.
+# official components are compiled to wasm, then to machine code; `make dist` then puts them into
+# the server's binary.
 # Cargo.toml says what the two profiles are for: `dev` (target/debug) and `dist` (target/dist).
 
 .DEFAULT_GOAL := help
@@ -46,7 +47,7 @@ help: ## this list
 run: build ## build, and start the dev server on 127.0.0.1:8200
 	@$(TARGET)/debug/bulkhead server --dev
 
-build: compiled ## target/debug/bulkhead with the official components inside
+build: compiled ## target/debug/bulkhead, and the official components beside it
 	@$(STEP) 'server' $(CARGO_BUILD) --bin bulkhead
 
 dist: compiled ## target/dist/bulkhead, the optimised build for production and benchmarks

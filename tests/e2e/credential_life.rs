@@ -233,7 +233,7 @@ fn expired_credential_of_deleted_role_is_removed() {
 }
 
 #[test]
-fn downtime_expiry_removes_credential_two_seconds_after_restart() {
+fn downtime_expiry_removes_credential_within_two_seconds() {
     let mut world = World::new();
     world.role("brief", json!({ "default_ttl": "2s" }));
     let credential = world.credential("brief");

@@ -16,9 +16,10 @@ pub struct FaultObserved;
 const END: Duration = Duration::from_secs(30);
 
 /// Longest time for which a server goes on after an error, and time without a failpoint after which
-/// the server has undone or completed the interrupted change.
+/// the server has undone or completed the interrupted change: longer than the first pause of a
+/// retry, which is at most 1.2 s.
 const AFTER_ERROR: Duration = Duration::from_secs(3);
-const QUIET: Duration = Duration::from_millis(500);
+const QUIET: Duration = Duration::from_millis(1_500);
 
 /// Returns the answer, or [`FaultObserved`] for a 5xx or no answer.
 pub fn answered(answer: Result<Answer, String>) -> Result<Answer, FaultObserved> {

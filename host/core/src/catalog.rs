@@ -32,7 +32,8 @@ mod uploaded;
 mod versions;
 
 pub(crate) use connection::{MountConnection, connections_of, forget_connections};
-pub use entry::{PluginType, address, is_last_version};
+pub(crate) use entry::is_last_version;
+pub use entry::{PluginType, address};
 pub use listing::ListedPlugin;
 pub(crate) use loading::CompilationOutcome;
 pub use official::OfficialComponent;

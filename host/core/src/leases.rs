@@ -19,9 +19,10 @@ mod tidy;
 
 pub use due_now::OnFailure;
 pub(crate) use prefix::LeasePrefix;
-pub use record::{EndReason, LeaseRecord, put};
+pub(crate) use record::put;
+pub use record::{EndReason, LeaseRecord};
 pub use reservation::{
-    LeaseContext, LeaseReservation, confirm, end_issued, ended_meanwhile, is_reserved, reserve,
-    undo_reservations,
+    LeaseContext, LeaseReservation, confirm, ended_meanwhile, is_reserved, undo_reservations,
 };
+pub(crate) use reservation::{end_issued, reserve};
 pub(crate) use table::Leases;

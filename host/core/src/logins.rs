@@ -12,4 +12,5 @@ mod proven;
 mod sign_in;
 
 pub use proven::ProvenLogin;
-pub use sign_in::{LoginOrigin, LoginToken, kind_of_token, sign_in, sign_in_again};
+pub(crate) use sign_in::sign_in_again;
+pub use sign_in::{LoginOrigin, LoginToken, kind_of_token, sign_in};

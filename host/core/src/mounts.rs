@@ -30,10 +30,8 @@ pub use gate::{ClosedGate, GateEntry, PausedGate};
 pub use holders::LeaseHolder;
 pub(crate) use migration::UnfinishedMigration;
 pub use mount::{Mount, OpenedMount, RunningPlugin};
-pub use record::{
-    MountMarks, MountPhase, MountRecord, put_phase, stored_of, stored_uuids,
-    stored_with_identity_token_key, target,
-};
+pub use record::{MountMarks, MountPhase, MountRecord, stored_with_identity_token_key};
+pub(crate) use record::{put_phase, stored_of, stored_uuids, target};
 pub use rights::default_grants;
 pub use settings::{ListingVisibility, LoginTokenType, MountSettings};
 pub use table::{MountEntryOutcome, Mounts};

@@ -1,5 +1,6 @@
 //! Permits: proof that a call is allowed, because this token may do this on this path, because the
-//! path needs no token, or because due work was claimed.
+//! path needs no token, because the component authenticates callers of plain HTTP itself, or
+//! because due work was claimed.
 //!
 //! This file prevents an unchecked call. A mount's component is reached only with a permit, and
 //! only the functions below create permits.

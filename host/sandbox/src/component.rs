@@ -77,7 +77,8 @@ pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Returns a text that differs wherever [`precompile`] makes other code of `wasm`: the digest of
-/// the component, and a hash of the compiler's version and settings.
+/// the component, and a hash of the compiler's versions
+/// ([`BUILD`](crate::compiled::BUILD)) and settings.
 ///
 /// # Errors
 /// The reason for which the compiler does not start.

@@ -1,8 +1,9 @@
 //! An instance: its store, its limits, and the entry and exit of a call.
 //!
-//! This file prevents data of a call from reaching a later call of the same instance. All data of a
-//! call is in its [`CallState`], which is replaced as a whole at the beginning and at the end of
-//! the call. Between two calls, a store holds the state of no call.
+//! This file prevents the host's state of a call (unit of work, grants, secrets) from reaching a
+//! later call of the same instance. The state is in a [`CallState`], which is replaced as a whole
+//! at the beginning and at the end of the call; between two calls, a store holds the state of no
+//! call. `instance_cache.rs` bounds the life of the guest's own memory.
 //!
 //! Example. `GET /v1/secret/data/app` takes a slot of the pool (`Sandbox::admit`).
 //! `MountablePlugin::handle` moves the unit of work, the grants and the deadline of the call into a

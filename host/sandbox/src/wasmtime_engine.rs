@@ -12,10 +12,19 @@ use wasmtime::{
 };
 
 /// Version tag that compiled code must have. wasmtime's own check compares only the major version,
-/// so code of a patch release with a known miscompilation would still load; `build.rs` reads the
-/// exact version from the lock file.
-pub const BUILD: &str =
-    concat!("bulkhead-", env!("CARGO_PKG_VERSION"), "-wasmtime-", env!("WASMTIME_VERSION"));
+/// so code of a patch release with a known miscompilation would still load. Code generator and
+/// register allocator have versions of their own. `build.rs` reads the exact versions from the lock
+/// file.
+pub const BUILD: &str = concat!(
+    "bulkhead-",
+    env!("CARGO_PKG_VERSION"),
+    "-wasmtime-",
+    env!("WASMTIME_VERSION"),
+    "-cranelift-",
+    env!("CRANELIFT_VERSION"),
+    "-regalloc-",
+    env!("REGALLOC_VERSION")
+);
 
 /// Makes the engine of the instances. Once a process: mixing types of two engines is a class of
 /// faults.

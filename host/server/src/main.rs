@@ -34,7 +34,7 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
 /// binary.
 ///
 /// # Errors
-/// The path of a missing file.
+/// The path of a missing file, or of code that is older than its component.
 #[cfg(not(components_inside))]
 fn official_components() -> Result<Vec<OfficialComponent>, String> {
     const FILES: &[[&str; 2]] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
@@ -43,8 +43,14 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
             .map_err(|error| format!("{path} cannot be read: {error}; run `make build`"))?;
         Ok(bytes.leak())
     };
+    let written = |path: &str| std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
     let component = |[wasm, compiled]: &[&str; 2]| {
-        Ok(OfficialComponent { wasm: read(wasm)?, compiled: read(compiled)? })
+        let component = OfficialComponent { wasm: read(wasm)?, compiled: read(compiled)? };
+        // `make plugins`, or a build that was interrupted, leaves the code of the version before.
+        if written(compiled) < written(wasm) {
+            return Err(format!("{compiled} is older than {wasm}; run `make build`"));
+        }
+        Ok(component)
     };
     FILES.iter().map(component).collect()
 }

@@ -1,12 +1,12 @@
-//! Claims: the exclusive right to work on a lease, token or timer.
+//! Claims: the exclusive right to work on a lease, token, timer or mount.
 //!
 //! This file prevents a lease from expiring during its renewal, which would drop the user while the
 //! caller holds a renewed lease. Renewal, revocation and expiry all hold the claim.
 //!
 //! With an embedded store, a single process owns the data, so claims live in memory and end with
-//! the process; no other process could wait for a claim to expire. If several nodes share a store,
-//! a claim is a row that expires. The fence ([`Claim::fence`]) is valid in both cases, so work is
-//! written for both.
+//! the process; no other process could wait for a claim to expire. If several nodes shared a store,
+//! a claim would be a row that expires. The fence ([`Claim::fence`]) is valid in both cases, so
+//! work is written for both.
 //!
 //! Example. A lease of `GET /v1/database/creds/app` ends at 12:00:00, and
 //! `POST /v1/sys/leases/renew` arrives a second earlier. The renewal takes the claim on the address

@@ -809,7 +809,7 @@ async fn api_refuses_device_at_forbidden_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unopenable_api_device_stops_service_until_replacement() {
+async fn unopenable_api_device_stops_service_until_repair() {
     let path = folder("shut");
     let nothing_declared =
         AuditSettings { api_directory: Some(path.join("api")), devices: Vec::new() };

@@ -27,7 +27,7 @@ stored!(StoredDevice, "audit-device", reads_stored_devices);
 
 impl StoredDevice {
     /// Writes the record into the unit.
-    pub fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
+    pub(super) fn put(&self, unit: &mut Unit) -> Result<(), Failure> {
         unit.put(address(&self.name), self.to_bytes()?, IndexColumns::default());
         Ok(())
     }

@@ -125,7 +125,7 @@ impl PluginRecord {
 ///
 /// # Errors
 /// 503 if the store cannot be read.
-pub async fn is_last_version(
+pub(crate) async fn is_last_version(
     unit: &mut Unit,
     kind: PluginType,
     name: &str,

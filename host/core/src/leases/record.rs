@@ -188,7 +188,7 @@ pub(crate) async fn read(
 }
 
 /// Writes a lease that ends at `due`.
-pub fn put(
+pub(crate) fn put(
     unit: &mut Unit,
     address: &Address,
     record: &LeaseRecord,

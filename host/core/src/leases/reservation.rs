@@ -84,7 +84,7 @@ impl LeaseReservation {
 
 /// Writes a reservation into the call's unit of work. `plugins` are the database plugins reached by
 /// the call so far.
-pub fn reserve(
+pub(crate) fn reserve(
     page: &LeaseContext<'_>,
     claims: &Arc<Claims>,
     unit: &mut Unit,
@@ -144,7 +144,7 @@ pub async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Fai
 
 /// Removes the lease or reservation with the handle `handle`, issued by another call of `mount`.
 /// Reads nothing: a concurrent renewal or revocation finds the lease missing at its commit.
-pub fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
+pub(crate) fn end_issued(unit: &mut Unit, mount: &str, handle: &str) {
     for space in Space::LEASES {
         unit.delete(Address::new(space, format!("{mount}/{handle}")));
     }

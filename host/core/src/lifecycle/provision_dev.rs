@@ -21,7 +21,7 @@ const DESCRIPTION: &str = "default mount of dev mode";
 ///
 /// # Errors
 /// 400 if `root_token` was revoked before; the store's failure.
-pub async fn provision_dev(core: &Core, root_token: &Secret) -> Result<(), Failure> {
+pub(crate) async fn provision_dev(core: &Core, root_token: &Secret) -> Result<(), Failure> {
     tokens::ensure_root(&core.store, root_token).await?;
     for (kind, name) in core.catalog.official_mountable() {
         let path = match kind {

@@ -70,7 +70,7 @@ pub async fn sign_in(
 ///
 /// # Errors
 /// 403 if the entity is disabled; 400 if the alias belongs to another entity by now.
-pub async fn sign_in_again(
+pub(crate) async fn sign_in_again(
     core: &Core,
     unit: &mut Unit,
     mount: &Mount,

@@ -165,7 +165,7 @@ impl MountRecord {
 
 /// Returns the uuids of all stored mounts, in any phase; `None` if a row is damaged or does not
 /// parse, because the set would be incomplete.
-pub async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
+pub(crate) async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, Failure> {
     let mut uuids = BTreeSet::new();
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let found = match unit.get(&Address::new(Space::Core, key.as_str())).await {
@@ -184,7 +184,7 @@ pub async fn stored_uuids(unit: &mut Unit) -> Result<Option<BTreeSet<String>>, F
 /// without a version was stored by an earlier release, and counts. A mount with a damaged row does
 /// not count, because its type is unknown. A mount that is written meanwhile is a conflict of the
 /// unit.
-pub async fn stored_of(
+pub(crate) async fn stored_of(
     store: &Arc<Store>,
     unit: &mut Unit,
     kind: PluginType,
@@ -233,7 +233,7 @@ pub(crate) fn address(path: &MountPath) -> Address {
 }
 
 /// Returns the row that reserves `path` for a moving mount. The body is the mount's uuid.
-pub fn target(path: &MountPath) -> Address {
+pub(crate) fn target(path: &MountPath) -> Address {
     Address::new(Space::Core, format!("{TARGET}{path}"))
 }
 
@@ -242,7 +242,7 @@ pub fn target(path: &MountPath) -> Address {
 ///
 /// # Errors
 /// 400 if the mount does not exist any more, or is in another phase by now; the store's failure.
-pub async fn put_phase(
+pub(crate) async fn put_phase(
     store: &Arc<Store>,
     path: &MountPath,
     next: MountPhase,

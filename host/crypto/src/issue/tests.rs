@@ -210,7 +210,7 @@ fn authorities_that_are_none_issue_nothing() {
 }
 
 #[test]
-fn certificate_outside_authority_lifetime_or_reversed_is_refused() {
+fn certificate_outliving_authority_or_reversed_is_refused() {
     let issuer = authority("ec", 256);
     for (not_before, not_after, why) in [
         (NOW, NOW + TEN_YEARS, "outlive"),

@@ -270,7 +270,7 @@ impl Mounts {
 }
 
 #[tokio::test]
-async fn mount_sessions_are_bounded_and_largest_mount_yields() {
+async fn sessions_of_all_mounts_are_bounded_largest_yields() {
     let mounts = Mounts::with_room(6).await;
     for (mount, connection) in [("modest", "a"), ("greedy", "a"), ("greedy", "b"), ("late", "a")] {
         assert!(mounts.open(mount, connection).await.is_ok(), "{mount} {connection}");
