@@ -72,7 +72,7 @@ async fn status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let info = json!({
         "source_mount": found.source,
         "target_mount": found.target,
-        "status": found.status.word(),
+        "status": found.visible_status(id, &call.core.mounts).word(),
         "error": found.error,
     });
     let data = [("migration_id", json!(id)), ("migration_info", info)];

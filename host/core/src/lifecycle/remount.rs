@@ -71,6 +71,16 @@ impl MountMove {
         Ok(())
     }
 
+    /// Returns the status for clients, who read the mounts next: the move `id` is in progress until
+    /// the table of mounts follows the commit of its end.
+    pub fn visible_status(&self, id: &str, mounts: &Mounts) -> MoveStatus {
+        let is_moving = mounts.record_at(&self.source).is_some_and(|found| match &found.phase {
+            MountPhase::Moving { migration, .. } => migration == id,
+            _ => false,
+        });
+        if is_moving { MoveStatus::InProgress } else { self.status }
+    }
+
     /// Returns the move with the id `id`, or `None` if there is no such move or its status was
     /// deleted.
     ///
