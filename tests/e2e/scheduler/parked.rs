@@ -16,8 +16,9 @@ fn reads() -> u16 {
     said.map_or(2_000, |said| said.parse().expect("BULKHEAD_PARKED_READS is a number"))
 }
 
-/// Most memory per blocking read, in bytes, in a build without optimisation.
-const BYTES_OF_ONE: u64 = 16 << 10;
+/// Most memory per blocking read, in bytes, in a build without optimisation. The allocator takes
+/// memory in pieces of several MiB, so that runs of one build measure 2 to 17 KiB.
+const BYTES_OF_ONE: u64 = 24 << 10;
 
 #[test]
 fn one_write_answers_thousands_of_parked_reads() {
