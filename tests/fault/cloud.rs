@@ -47,9 +47,9 @@ pub trait Provider: Sync + Sized {
     fn login(&self, later: Duration) -> Value;
     /// The names of the mount's credentials at the provider.
     fn credentials(&self) -> Vec<String>;
-    /// Returns true if the second half of a rotation is over, so that the start with the log `told`
+    /// Returns true if the second half of a rotation is over, so that the start with this log
     /// leaves no more credentials to await.
-    fn has_finished(&self, told: &str) -> bool;
+    fn has_finished(&self, log: &str) -> bool;
 }
 
 pub struct Azure {
@@ -133,8 +133,8 @@ impl Provider for Google {
     }
 
     /// The former key ends a minute after the new key is in force, which is after a later start.
-    fn has_finished(&self, told: &str) -> bool {
-        self.credentials().len() == 1 || told.contains("event=root-rotated")
+    fn has_finished(&self, log: &str) -> bool {
+        self.credentials().len() == 1 || log.contains("event=root-rotated")
     }
 }
 

@@ -4,9 +4,8 @@
 //! A test of `tests/clients` runs a part of a program by name. The list of areas below gives each
 //! part one area, so that a new part needs a decision, and the README changes with the tests.
 
-use crate::sources::{Source, assert_none, rust_below};
+use crate::sources::{Source, assert_none, rust_below, text_of};
 use crate::tables::{quoted, rows_below};
-use bulkhead_tests::paths::repository;
 use std::collections::BTreeSet;
 
 const PAGE: &str = "README.md";
@@ -202,10 +201,6 @@ fn row_problems(readme: &str, runs: &[PartRun]) -> Vec<String> {
         |row: &&Vec<&str>| !AREAS.iter().any(|(mount, _)| quoted(row[0]).first() == Some(mount));
     found.extend(rows.iter().filter(is_unknown).map(|row| format!("unknown area: {}", row[0])));
     found
-}
-
-fn text_of(path: &str) -> String {
-    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|_| panic!("{path} is missing"))
 }
 
 #[test]

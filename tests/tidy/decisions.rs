@@ -3,9 +3,8 @@
 //! A short decision is a row of a table. A long decision is a heading with paragraphs, because a
 //! cell of a table cannot have paragraphs.
 
-use crate::sources::assert_none;
+use crate::sources::{assert_none, text_of};
 use crate::tables::{cells, rows_below};
-use bulkhead_tests::paths::repository;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// File with every decision.
@@ -133,7 +132,7 @@ fn form_problems(page: &str) -> Vec<String> {
 }
 
 fn page() -> String {
-    let page = std::fs::read_to_string(repository().join(PAGE)).expect("the decisions exist");
+    let page = text_of(PAGE);
     assert!(numbers(&page).len() > 200, "{PAGE} was not understood");
     page
 }

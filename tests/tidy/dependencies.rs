@@ -1,22 +1,16 @@
 //! The rules of `.deny.toml` about versions, checked against `Cargo.lock` without a network, and
 //! the rule that each crate uses the dependencies named in the manifest.
 
-use crate::sources::{self, Source, assert_none};
-use bulkhead_tests::paths::repository;
+use crate::sources::{self, Source, assert_none, text_of};
 use std::collections::BTreeMap;
 
 /// Packages whose library has another name than the package.
 const LIBRARY_NAMES: [(&str, &str); 2] = [("hcl-rs", "hcl"), ("rustls-webpki", "webpki")];
 
-fn read(path: &str) -> String {
-    std::fs::read_to_string(repository().join(path))
-        .unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
 /// Returns the locked versions of each crate.
 fn locked() -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let lock = read("Cargo.lock");
+    let lock = text_of("Cargo.lock");
     let mut lines = lock.lines();
     while let Some(line) = lines.next() {
         if let Some(name) = quoted_after(line, "name = ") {
@@ -36,7 +30,7 @@ fn quoted_after(line: &str, key: &str) -> Option<String> {
 
 /// Returns the entries of a list of `.deny.toml`: name, version, and `true` if there is a reason.
 fn entries(list: &str) -> Vec<(String, Option<String>, bool)> {
-    let text = read(".deny.toml");
+    let text = text_of(".deny.toml");
     let (_, rest) = text
         .split_once(&format!("\n{list} = [\n"))
         .unwrap_or_else(|| panic!(".deny.toml has no {list}"));
@@ -168,7 +162,7 @@ fn every_version_of_the_workspace_is_used() {
     let files = sources::all();
     let manifests: Vec<&Source> =
         files.iter().filter(|file| file.path.ends_with("/Cargo.toml")).collect();
-    let unused = dependencies_of(&read("Cargo.toml")).into_iter().filter(|name| {
+    let unused = dependencies_of(&text_of("Cargo.toml")).into_iter().filter(|name| {
         !manifests.iter().any(|manifest| dependencies_of(&manifest.text).contains(name))
     });
     assert_none(unused.collect(), "no crate uses these versions: remove them from Cargo.toml");

@@ -1,9 +1,8 @@
 //! The table of faults in `tests/README.md`: each module with tests of `tests/fault` has a row, and
 //! each row names the server and the sample of the module.
 
-use crate::sources::{Source, assert_none, rust_below};
+use crate::sources::{Source, assert_none, rust_below, text_of};
 use crate::tables::{quoted, rows_below};
-use bulkhead_tests::paths::repository;
 use std::collections::BTreeSet;
 
 const PAGE: &str = "tests/README.md";
@@ -87,14 +86,13 @@ fn problems(page: &str, modules: &[FaultModule]) -> Vec<String> {
 
 #[test]
 fn fault_table_names_every_module_and_server() {
-    let page = std::fs::read_to_string(repository().join(PAGE)).expect("the page exists");
     let modules = modules(&rust_below(&[FOLDER]));
     assert!(modules.len() > 20, "only {} modules were found", modules.len());
     let stale = SHARED.iter().filter(|name| modules.iter().all(|module| module.name != **name));
     let stale: Vec<_> = stale.map(|name| format!("no module {name}")).collect();
     assert_none(stale, "remove the name from tests/tidy/faults.rs");
     assert_none(
-        problems(&page, &modules),
+        problems(&text_of(PAGE), &modules),
         "agree the table of faults in tests/README.md with the modules of tests/fault",
     );
 }

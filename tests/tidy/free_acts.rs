@@ -5,9 +5,8 @@
 //! below expect. A reader that finds nothing fails.
 
 use crate::rust_text::code;
-use crate::sources::assert_none;
+use crate::sources::{assert_none, text_of};
 use crate::tables::{quoted, rows_below};
-use bulkhead_tests::paths::repository;
 use std::collections::BTreeSet;
 
 const ACTS: &str = "host/sandbox/src/grants/act.rs";
@@ -152,10 +151,6 @@ fn sentence_problems(readme: &str, free: &BTreeSet<FreeAct>) -> Vec<String> {
         found.push(format!("no link to {ANCHOR}"));
     }
     found
-}
-
-fn text_of(path: &str) -> String {
-    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|_| panic!("{path} is missing"))
 }
 
 #[test]

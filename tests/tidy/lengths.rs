@@ -1,7 +1,7 @@
 //! Maximum lengths of lines, functions and files.
 
 use crate::rust_text::code;
-use crate::sources::{Source, all, assert_none, rust_below};
+use crate::sources::{EVERYWHERE, Source, all, assert_none, rust_below};
 use std::collections::BTreeMap;
 
 /// Maximum number of characters of a line.
@@ -16,8 +16,6 @@ const LONGEST_FILE: usize = 400;
 /// Maximum number of lines of product code in a crate. A longer crate compiles for too long after
 /// an edit.
 const LARGEST_CRATE: usize = 20_000;
-
-const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
 
 #[test]
 fn lines_stay_short() {

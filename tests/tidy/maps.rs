@@ -1,9 +1,8 @@
 //! The maps of crates and components: `docs/architecture.md` §1, `host/README.md` and
 //! `plugins/README.md` name every member of the workspace, and nothing else.
 
-use crate::sources::assert_none;
+use crate::sources::{assert_none, text_of};
 use crate::tables::{quoted, rows_below};
-use bulkhead_tests::paths::repository;
 use std::collections::BTreeSet;
 
 /// A table of a document, with a row for each member below a folder. The first cell of a row names
@@ -23,10 +22,6 @@ const MAPS: [Map; 3] = [
 
 /// Crates that only tests import. The picture of the layers omits these crates.
 const FOR_TESTS: [&str; 1] = ["fuzz"];
-
-fn text_of(path: &str) -> String {
-    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|_| panic!("{path} is missing"))
-}
 
 /// Returns the members of a workspace below `folder`, without the folder. Excluded folders count:
 /// an author's copy is a component too.

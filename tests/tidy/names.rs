@@ -2,7 +2,7 @@
 //! of tests: no word stands for a noun outside of the name.
 
 use crate::prose::prepositional;
-use crate::sources::{Source, assert_none, rust_below};
+use crate::sources::{EVERYWHERE, Source, assert_none, rust_below};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Highest share of type names of one word in all crates together, in percent. Nouns of the field,
@@ -108,7 +108,7 @@ fn is_vague(name: &str) -> bool {
 
 #[test]
 fn test_names_say_their_nouns() {
-    let sources = rust_below(&["host", "plugins", "tests"]);
+    let sources = rust_below(&EVERYWHERE);
     let names: Vec<&str> = sources.iter().flat_map(|file| tests_of(&file.text)).collect();
     assert!(names.len() > 3_000, "only {} tests were found", names.len());
     let vague: Vec<String> =
@@ -118,7 +118,7 @@ fn test_names_say_their_nouns() {
 
 #[test]
 fn test_names_have_at_most_eight_words() {
-    let sources = rust_below(&["host", "plugins", "tests"]);
+    let sources = rust_below(&EVERYWHERE);
     let names = sources.iter().flat_map(|file| tests_of(&file.text));
     let long = names.filter(|name| name.split('_').count() > MOST_WORDS).map(str::to_owned);
     assert_none(long.collect(), "name a test area_condition_result, in eight words or fewer");
@@ -149,7 +149,7 @@ fn obscure_name(line: &str) -> Option<&str> {
 #[test]
 fn locals_and_functions_have_meaningful_names() {
     let mut found = Vec::new();
-    for file in rust_below(&["host", "plugins", "tests"]) {
+    for file in rust_below(&EVERYWHERE) {
         let names = file.code().filter_map(|(number, line)| Some((number, obscure_name(line)?)));
         found.extend(names.map(|(number, name)| format!("{}:{number}: {name}", file.path)));
     }

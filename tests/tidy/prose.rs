@@ -6,7 +6,7 @@
 //! understand each comment and each text at first reading.
 
 use crate::rust_text;
-use crate::sources::{Source, assert_none, rust_below};
+use crate::sources::{EVERYWHERE, Source, assert_none, rust_below};
 use std::collections::BTreeMap;
 
 /// Words that begin a sentence without a subject.
@@ -160,7 +160,7 @@ fn too_high(crates: &BTreeMap<String, Figures>, ceiling: Ceiling) -> Vec<String>
 
 #[test]
 fn comments_are_plain() {
-    let crates = measured(&["host", "plugins", "tests"], |file| comments(&file.text));
+    let crates = measured(&EVERYWHERE, |file| comments(&file.text));
     assert_none(
         too_high(&crates, COMMENTS),
         "name the subject and repeat the noun: see docs/style.md",
@@ -169,7 +169,7 @@ fn comments_are_plain() {
 
 #[test]
 fn file_heads_name_the_subject_of_prevents() {
-    let sources = rust_below(&["host", "plugins", "tests"]);
+    let sources = rust_below(&EVERYWHERE);
     let begins = |line: &&str| {
         let said = line.strip_prefix("//! ").unwrap_or_default();
         said.starts_with("Prevents ") || said.contains(". Prevents ")

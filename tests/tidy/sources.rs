@@ -3,6 +3,9 @@
 use bulkhead_tests::paths::repository;
 use std::process::Command;
 
+/// Folders with code.
+pub const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
+
 pub struct Source {
     /// Path from the root, with `/`.
     pub path: String,
@@ -20,6 +23,12 @@ impl Source {
         let numbered = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
         numbered.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
+}
+
+/// Returns the text of a file of the repository.
+pub fn text_of(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path))
+        .unwrap_or_else(|error| panic!("{path} cannot be read: {error}"))
 }
 
 pub fn all() -> Vec<Source> {

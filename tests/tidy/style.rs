@@ -1,9 +1,7 @@
 //! Form and names of files.
 
-use crate::sources::{Source, all, assert_none, rust_below};
+use crate::sources::{EVERYWHERE, Source, all, assert_none, rust_below};
 use bulkhead_tests::paths::repository;
-
-const EVERYWHERE: [&str; 3] = ["host", "plugins", "tests"];
 
 #[test]
 fn every_rust_file_opens_with_its_purpose() {

@@ -1,5 +1,5 @@
 //! Swapping a mount: another version of its plugin serves it. Requests wait during a migration, for
-//! at most 10 s, and are refused for no other swap.
+//! at most 10 s. A swap without a migration refuses no request.
 //!
 //! The new version is loaded beside the old version. If both read the same schema, the pointer is
 //! exchanged and requests in flight end on the old version. Otherwise requests and due work wait

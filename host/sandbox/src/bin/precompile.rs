@@ -31,8 +31,7 @@ fn precompile(wasm: &Path, compiled: &Path) -> Result<(), String> {
         && fs::read_to_string(&key_file).is_ok_and(|stored_key| stored_key == key);
     let done = if is_current {
         // The date of a copy tells make that the code is newer than this program.
-        let partial = compiled.with_extension("cwasm.partial");
-        fs::copy(compiled, &partial).and_then(|_length| fs::rename(&partial, compiled))
+        replace(compiled, |partial| fs::copy(compiled, partial).map(|_length| ()))
     } else {
         let code = bulkhead_sandbox::precompile(&bytes).map_err(of_component)?;
         write_code(compiled, &code, &key_file, &key)
@@ -40,14 +39,20 @@ fn precompile(wasm: &Path, compiled: &Path) -> Result<(), String> {
     done.map_err(|error| format!("cannot write {}: {error}", compiled.display()))
 }
 
-/// Writes the code, and the key last: an interrupted build must leave neither half a file that is
-/// newer than its source, nor a key beside the code of another key.
+/// Writes the code, and the key last: an interrupted build must not leave a key beside the code of
+/// another key.
 fn write_code(compiled: &Path, code: &[u8], key_file: &Path, key: &str) -> io::Result<()> {
     if key_file.exists() {
         fs::remove_file(key_file)?;
     }
-    let partial = compiled.with_extension("cwasm.partial");
-    fs::write(&partial, code)?;
-    fs::rename(&partial, compiled)?;
+    replace(compiled, |partial| fs::write(partial, code))?;
     fs::write(key_file, key)
+}
+
+/// Replaces the file as a whole: an interrupted build must not leave half a file that is newer than
+/// its source.
+fn replace(file: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let partial = file.with_extension("cwasm.partial");
+    write(&partial)?;
+    fs::rename(&partial, file)
 }
