@@ -54,6 +54,10 @@ data_in_memory() {
     if "$memory/program" 2>/dev/null; then export TMPDIR=$memory; fi
 }
 
+# Maximum seconds of a test program. The longest takes a third of it. A test that never ends must
+# fail with its name while there is time for the rest of the suite.
+MOST_SECONDS=1800
+
 # Runs the listed programs, one after the other, with `$1` tests at a time.
 #
 # The duration of each test is an unstable option of libtest, which RUSTC_BOOTSTRAP allows.
@@ -64,6 +68,7 @@ run_programs() {
         name="${folder#"$PWD/"} $name"
         printf '\n== %s\n' "$name"
         (cd "$folder" && RUSTC_BOOTSTRAP=1 "$OLDPWD/tests/step.sh" "tests: $name" \
+            timeout --verbose --kill-after=10 "$MOST_SECONDS" \
             "$program" -Zunstable-options --report-time --test-threads="$threads") \
             2>&1 </dev/null | tee "$out" || fail "$name"
     done

@@ -25,31 +25,55 @@ fn submit(unit: Unit) -> Commit {
     commit
 }
 
+/// A write in progress: the only writing connection is taken until `end`.
+struct OtherWrite {
+    end: oneshot::Sender<()>,
+    written: tokio::task::JoinHandle<Result<(), StoreFault>>,
+}
+
+impl OtherWrite {
+    async fn begin(store: &Arc<Store>) -> OtherWrite {
+        let (begun, has_begun) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let written = tokio::spawn({
+            let store = Arc::clone(store);
+            async move {
+                let work = async |_: &mut SqliteConnection| {
+                    begun.send(()).unwrap();
+                    ended.await.unwrap();
+                    Ok(TransactionOutcome::Conflict)
+                };
+                store.database().write(work).await
+            }
+        });
+        has_begun.await.unwrap();
+        OtherWrite { end, written }
+    }
+
+    async fn end(self) {
+        self.end.send(()).unwrap();
+        self.written.await.unwrap().unwrap_err();
+    }
+}
+
+/// Submits the unit during another write, and returns once the unit forms a group of its own that
+/// waits for the connection. Without the other write, a quick commit would end unseen.
+async fn submit_alone(store: &Arc<Store>, key: &str) -> (OtherWrite, Commit) {
+    let other = OtherWrite::begin(store).await;
+    let commit = submit(writing(store, key, "x"));
+    while !store.cache().is_being_written(&data(key)) {
+        tokio::task::yield_now().await;
+    }
+    (other, commit)
+}
+
 /// Submits a unit with the key `first` and then all `units` while another write is in progress, and
 /// returns the outcomes of `units`. The unit `first` forms its own group, because the committer
 /// takes that unit before the others arrive.
 async fn together(store: &Arc<Store>, units: Vec<Unit>) -> Vec<CommitOutcome> {
-    let (begun, has_begun) = oneshot::channel();
-    let (end, ended) = oneshot::channel::<()>();
-    let other = tokio::spawn({
-        let store = Arc::clone(store);
-        async move {
-            let work = async |_: &mut SqliteConnection| {
-                begun.send(()).unwrap();
-                ended.await.unwrap();
-                Ok(TransactionOutcome::Conflict)
-            };
-            store.database().write(work).await
-        }
-    });
-    has_begun.await.unwrap();
-    let first = submit(writing(store, "first", "x"));
-    while !store.cache().is_being_written(&data("first")) {
-        tokio::task::yield_now().await;
-    }
+    let (other, first) = submit_alone(store, "first").await;
     let commits: Vec<Commit> = units.into_iter().map(submit).collect();
-    end.send(()).unwrap();
-    other.await.unwrap().unwrap_err();
+    other.end().await;
     first.await.unwrap();
     let mut outcomes = Vec::new();
     for commit in commits {
@@ -259,12 +283,14 @@ async fn commit_refused_at_end_is_never_reported_stored() {
 async fn closing_awaits_running_group_and_refuses_rest() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
-    let under_way = submit(writing(&store, "a", "x"));
-    while !store.cache().is_being_written(&data("a")) {
-        tokio::task::yield_now().await;
-    }
+    let (other, under_way) = submit_alone(&store, "a").await;
     let waiting = submit(writing(&store, "b", "x"));
-    store.close().await;
+    // A close whose readers are closed queues for the connection at once: behind `a`, before `b`.
+    store.database().readers().close().await;
+    let mut closing = Box::pin(store.close());
+    assert!(closing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    other.end().await;
+    closing.await;
     under_way.await.unwrap();
     assert!(matches!(waiting.await, Err(StoreFault::Unavailable(text)) if text.contains("closed")));
     let store = scratch.open().await;
