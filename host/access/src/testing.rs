@@ -1,6 +1,6 @@
 //! A temporary store for the tests of this crate.
 
-use bulkhead_store::{DataDirectory, SealConfig, Store, StoreOptions, dev_key};
+use bulkhead_store::{DataDirectory, FirstKeys, SealConfig, Store, StoreOptions, dev_key};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,7 +17,9 @@ impl TemporaryStore {
         let directory = std::env::temp_dir().join(folder);
         let data = DataDirectory::hold(StoreOptions::at(&directory)).await.unwrap();
         let key = dev_key(&data).unwrap();
-        data.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await.unwrap();
+        data.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key), |_| Ok(Vec::new()))
+            .await
+            .unwrap();
         let store = data.open(key).await.unwrap();
         Self { directory, store }
     }

@@ -25,8 +25,9 @@ use crate::identity::{self, StoreIdentity};
 use crate::open_data::OpenData;
 use crate::options::StoreOptions;
 use crate::record::{Address, IndexColumns, Record};
+use crate::root_seals::{DataSeals, FirstKeys};
 use crate::rows::{self, SealedRow};
-use crate::seal::SecretHasher;
+use crate::seal::{Seal, SecretHasher};
 use crate::shamir::SealConfig;
 use crate::sqlite::{Database, TransactionOutcome};
 use crate::store::Store;
@@ -48,16 +49,16 @@ pub struct DataDirectory {
 }
 
 struct DirectoryProperties {
-    /// The split of the unseal key, which a rekey changes. `None` after a rekey with an unknown
-    /// outcome: the split is then read from the database each time.
-    config: RwLock<Option<SealConfig>>,
+    /// The seals of the root key, which a rekey and a migration change. `None` after a change with
+    /// an unknown outcome: the seals are then read from the database each time.
+    seals: RwLock<Option<DataSeals>>,
     cluster_name: String,
 }
 
 impl DirectoryProperties {
     fn of(identity: &StoreIdentity) -> DirectoryProperties {
-        let config = RwLock::new(Some(identity.config()));
-        DirectoryProperties { config, cluster_name: identity.cluster_name() }
+        let seals = RwLock::new(Some(identity.seals()));
+        DirectoryProperties { seals, cluster_name: identity.cluster_name() }
     }
 }
 
@@ -99,17 +100,26 @@ impl DataDirectory {
         self.clock.now()
     }
 
-    /// Returns the split of the unseal key; `None` if nothing is initialised yet.
+    /// Returns the ways in which the data can be opened; `None` if nothing is initialised yet.
     ///
     /// # Errors
     /// As [`DataDirectory::hold`], if the database has to be read.
-    pub async fn seal_config(&self) -> Result<Option<SealConfig>, StoreFault> {
+    pub async fn seals(&self) -> Result<Option<DataSeals>, StoreFault> {
         let Some(properties) = self.known().await? else { return Ok(None) };
-        let config = *sync::read(&properties.config);
-        match config {
-            Some(config) => Ok(Some(config)),
-            None => Ok(identity::read(self.path()).await?.map(|identity| identity.config())),
+        let seals = sync::read(&properties.seals).clone();
+        match seals {
+            Some(seals) => Ok(Some(seals)),
+            None => Ok(identity::read(self.path()).await?.map(|identity| identity.seals())),
         }
+    }
+
+    /// Returns the split of the holders' key; `None` if nothing is initialised yet, or nobody holds
+    /// shares.
+    ///
+    /// # Errors
+    /// As [`DataDirectory::seals`].
+    pub async fn seal_config(&self) -> Result<Option<SealConfig>, StoreFault> {
+        Ok(self.seals().await?.and_then(|seals| seals.holders))
     }
 
     /// Returns the public name of the cluster, a UUID; `None` if nothing is initialised yet.
@@ -120,22 +130,23 @@ impl DataDirectory {
         Ok(self.known().await?.map(|properties| properties.cluster_name.clone()))
     }
 
-    /// Creates a new cluster: tables, identity, keys sealed by `key`, and the `first` records, in a
+    /// Creates a new cluster: tables, identity, keys sealed by `keys`, and the `first` records, in a
     /// single transaction. `first` receives the hasher for record names. A process killed at any
     /// moment leaves a directory that is initialised completely or not at all. The caller splits
-    /// `key` ([`crate::split`]).
+    /// the key of the holders ([`crate::split`]).
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if the directory is initialised already, or `config` breaks the
+    /// [`StoreFault::Refused`] if the directory is initialised already, or the split breaks the
     /// rules of [`SealConfig::new`]; [`StoreFault::Unavailable`] if the database cannot be written
     /// or is being opened; and the fault of `first`.
     pub async fn initialise(
         &self,
-        config: SealConfig,
-        key: &SealKey,
+        keys: FirstKeys<'_>,
         first: impl FnOnce(&SecretHasher) -> Result<Vec<FirstRecord>, StoreFault>,
     ) -> Result<(), StoreFault> {
-        let config = config.validate()?;
+        if let Some((config, _)) = &keys.holders {
+            config.validate()?;
+        }
         let lock = self.take_lock()?;
         if self.inspect().await?.is_some() {
             return Err(StoreFault::Refused(format!(
@@ -143,7 +154,7 @@ impl DataDirectory {
                 self.path().display()
             )));
         }
-        let (identity, seal) = StoreIdentity::generate(config, key, self.clock.now())?;
+        let (identity, seal) = StoreIdentity::generate(keys, self.clock.now())?;
         let seal_row = |(address, body, index): (Address, Vec<u8>, IndexColumns)| {
             SealedRow::of(&seal, &address, &Record::unwritten(RecordBody::new(body), index))
         };
@@ -152,7 +163,7 @@ impl DataDirectory {
         directory::ensure_database(self.path())?;
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
-        let sealed_root = identity.sealed_root().to_vec();
+        let sealed_keyring = identity.sealed_keyring().to_vec();
         let properties = DirectoryProperties::of(&identity);
         let write = async move |connection: &mut SqliteConnection| {
             write_cluster(connection, &identity, &rows).await
@@ -164,7 +175,7 @@ impl DataDirectory {
             // If the answer was lost, the result is looked up: a cluster whose shares no operator
             // received would stay sealed for ever.
             match identity::read(self.path()).await {
-                Ok(Some(stored)) if stored.sealed_root() == sealed_root => {}
+                Ok(Some(stored)) if stored.sealed_keyring() == sealed_keyring => {}
                 _ => return Err(fault),
             }
         }
@@ -172,14 +183,33 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Opens the store. Loads no records; writes only the additions to the schema of an earlier
-    /// release. May be called again after [`Store::close`].
+    /// Opens the store with the key of the holders. Loads no records; writes only the additions to
+    /// the schema of an earlier release. May be called again after [`Store::close`].
     ///
     /// # Errors
     /// [`StoreFault::WrongKey`] if `key` is not the key that sealed the data;
     /// [`StoreFault::Refused`] if nothing is initialised or the data cannot be used;
     /// [`StoreFault::Unavailable`] if the database cannot be read, or is open already.
     pub async fn open(self: &Arc<Self>, key: SealKey) -> Result<Arc<Store>, StoreFault> {
+        self.open_by(|identity| identity.open(&key, self.path())).await
+    }
+
+    /// Opens the store with the key of the automatic seal ([`DataSeals::automatic`]), like
+    /// [`DataDirectory::open`].
+    ///
+    /// # Errors
+    /// As [`DataDirectory::open`].
+    pub async fn open_automatically(
+        self: &Arc<Self>,
+        key: &SealKey,
+    ) -> Result<Arc<Store>, StoreFault> {
+        self.open_by(|identity| identity.open_automatically(key, self.path())).await
+    }
+
+    async fn open_by(
+        self: &Arc<Self>,
+        open: impl FnOnce(&StoreIdentity) -> Result<Seal, StoreFault>,
+    ) -> Result<Arc<Store>, StoreFault> {
         let lock = self.take_lock()?;
         let identity = identity::read(self.path()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
@@ -187,7 +217,7 @@ impl DataDirectory {
                 self.path().display()
             ))
         })?;
-        let seal = identity.open(&key, self.path())?;
+        let seal = open(&identity)?;
         self.clock.advance_to(identity.reached());
         let database =
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
@@ -259,8 +289,9 @@ impl Store {
     /// cases nothing was written. [`StoreFault::Unavailable`] if the directory cannot be used.
     pub async fn open(options: StoreOptions, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let directory = DataDirectory::hold(options).await?;
-        if directory.seal_config().await?.is_none() {
-            directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
+        if directory.seals().await?.is_none() {
+            let keys = FirstKeys::of_holders(SealConfig::SINGLE, &key);
+            directory.initialise(keys, |_| Ok(Vec::new())).await?;
         }
         directory.open(key).await
     }

@@ -82,8 +82,8 @@ fn make_key(directory: &DataDirectory, path: &Path) -> Result<SealKey, StoreFaul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SealConfig;
     use crate::testing::ScratchDirectory;
+    use crate::{FirstKeys, SealConfig};
 
     fn mode_of(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -132,7 +132,10 @@ mod tests {
         let scratch = ScratchDirectory::new();
         let directory = scratch.hold().await;
         let elsewhere = SealKey::generate().unwrap();
-        directory.initialise(SealConfig::SINGLE, &elsewhere, |_| Ok(Vec::new())).await.unwrap();
+        directory
+            .initialise(FirstKeys::of_holders(SealConfig::SINGLE, &elsewhere), |_| Ok(Vec::new()))
+            .await
+            .unwrap();
         assert!(refusal(&directory).contains("missing"));
         assert!(!scratch.path().join(KEY_FILE).exists());
     }
@@ -143,7 +146,10 @@ mod tests {
         let directory = scratch.hold().await;
         let share = dev_key(&directory).unwrap().share();
         directory
-            .initialise(SealConfig::SINGLE, &dev_key(&directory).unwrap(), |_| Ok(Vec::new()))
+            .initialise(
+                FirstKeys::of_holders(SealConfig::SINGLE, &dev_key(&directory).unwrap()),
+                |_| Ok(Vec::new()),
+            )
             .await
             .unwrap();
         let mut collector =

@@ -1,9 +1,11 @@
-//! The identity of a database, read before the database is used: format, cluster, split of the key,
-//! and the sealed keys that prove an unseal key right.
+//! The identity of a database, read before the database is used: format, cluster, the seals of the
+//! root key, and the sealed keys that prove a key right.
 //!
 //! This file prevents a server started with the wrong key or on the wrong directory from mixing its
 //! records with records sealed by another key; no single key would open such data. Nothing is
 //! written before format, cluster and key agree.
+
+mod meta;
 
 use std::path::Path;
 
@@ -16,10 +18,11 @@ use crate::cipher::{self, ClusterId, SealKey};
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::keyring::{Keyring, RootKey};
-use crate::script::StatementBatch;
+use crate::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
 use crate::seal::Seal;
-use crate::shamir::SealConfig;
 use crate::sqlite::{self, Database, TransactionOutcome};
+use meta::{RowFault, number, read_row, row, write_row};
+pub(crate) use meta::{put_time, replace_automatic, replace_holders, replace_keyring};
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
 /// tolerates.
@@ -35,32 +38,13 @@ const TABLES: [&str; 2] = ["meta", "record"];
 /// The only format that this version reads and writes.
 const FORMAT: &str = "2";
 
-/// Statement that writes a row of `meta`, replacing an existing row.
-const WRITE_ROW: &str = "INSERT INTO meta (name, value) VALUES (?, ?) \
-     ON CONFLICT DO UPDATE SET value = excluded.value";
-
-/// Names of the rows of `meta`. Numbers are decimal text.
-mod row {
-    pub(super) const FORMAT: &str = "format";
-    /// Number of applied schema scripts; absent if only the first was applied.
-    pub(super) const SCHEMA: &str = "schema";
-    pub(super) const CLUSTER: &str = "cluster";
-    pub(super) const SHARES: &str = "shares";
-    pub(super) const THRESHOLD: &str = "threshold";
-    pub(super) const ROOT: &str = "root";
-    pub(super) const KEYRING: &str = "keyring";
-    /// The store time that the data have reached, in milliseconds; absent in data of an earlier
-    /// release.
-    pub(super) const TIME: &str = "time";
-}
-
 /// The rows of `meta` in the format of this version. Only the keys are secret, and the keys are
 /// sealed.
 pub(crate) struct StoreIdentity {
     cluster: ClusterId,
-    config: SealConfig,
-    /// The root key, sealed by the unseal key.
-    root: Vec<u8>,
+    /// At least one of the two seals of the root key is there.
+    holders: Option<HolderSeal>,
+    automatic: Option<AutomaticRoot>,
     /// The keyring, sealed by the root key.
     keyring: Vec<u8>,
     /// The store time that the data have reached, in milliseconds.
@@ -74,16 +58,22 @@ impl StoreIdentity {
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness.
     pub(crate) fn generate(
-        config: SealConfig,
-        key: &SealKey,
+        keys: FirstKeys<'_>,
         installed: u64,
     ) -> Result<(StoreIdentity, Seal), StoreFault> {
         let cluster: ClusterId = cipher::random()?;
-        let (root_key, keyring) = (RootKey::generate()?, Keyring::generate(installed)?);
-        let root = root_key.seal(key, &cluster, config)?;
-        let sealed = root_key.seal_keyring(&cluster, &keyring)?;
-        let identity = StoreIdentity { cluster, config, root, keyring: sealed, reached: installed };
-        Ok((identity, Seal::new(cluster, root_key, keyring)))
+        let (root, keyring) = (RootKey::generate()?, Keyring::generate(installed)?);
+        let holders = keys.holders.map(|holders| HolderSeal::make(&root, &cluster, holders));
+        let automatic = keys.automatic.map(|seal| AutomaticRoot::make(&root, &cluster, seal));
+        let sealed = root.seal_keyring(&cluster, &keyring)?;
+        let identity = StoreIdentity {
+            cluster,
+            holders: holders.transpose()?,
+            automatic: automatic.transpose()?,
+            keyring: sealed,
+            reached: installed,
+        };
+        Ok((identity, Seal::new(cluster, root, keyring)))
     }
 
     /// Creates the tables and writes the identity, in the transaction open on `connection`.
@@ -92,15 +82,16 @@ impl StoreIdentity {
     /// The error of SQLite, including tables that exist already.
     pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         apply_schemas(connection, 0).await?;
-        let (shares, threshold) =
-            (self.config.shares.to_string(), self.config.threshold.to_string());
+        if let Some(holders) = &self.holders {
+            replace_holders(connection, holders).await?;
+        }
+        if let Some(automatic) = &self.automatic {
+            replace_automatic(connection, Some(automatic)).await?;
+        }
         let reached = self.reached.to_string();
         for (name, value) in [
             (row::FORMAT, FORMAT.as_bytes()),
             (row::CLUSTER, &self.cluster),
-            (row::SHARES, shares.as_bytes()),
-            (row::THRESHOLD, threshold.as_bytes()),
-            (row::ROOT, &self.root),
             (row::KEYRING, &self.keyring),
             (row::TIME, reached.as_bytes()),
         ] {
@@ -109,15 +100,38 @@ impl StoreIdentity {
         Ok(())
     }
 
-    /// Opens the seal with `key`.
+    /// Opens the seal with the key of the holders.
     ///
     /// # Errors
     /// [`StoreFault::WrongKey`] if `key` does not open the root key: another key, the key of
-    /// another cluster, or an edited cluster or configuration. [`StoreFault::Refused`] if `key` is
-    /// right but the keyring was edited.
+    /// another cluster, an edited cluster or configuration, or data without holders.
+    /// [`StoreFault::Refused`] if `key` is right but the keyring was edited.
     pub(crate) fn open(&self, key: &SealKey, place: &Path) -> Result<Seal, StoreFault> {
-        let root = RootKey::open(key, &self.cluster, self.config, &self.root)?
-            .ok_or(StoreFault::WrongKey)?;
+        let root = match &self.holders {
+            Some(holders) => holders.open(key, &self.cluster)?,
+            None => None,
+        };
+        self.open_keyring(root, place)
+    }
+
+    /// Opens the seal with the key of the automatic seal.
+    ///
+    /// # Errors
+    /// As [`StoreIdentity::open`].
+    pub(crate) fn open_automatically(
+        &self,
+        key: &SealKey,
+        place: &Path,
+    ) -> Result<Seal, StoreFault> {
+        let root = match &self.automatic {
+            Some(automatic) => automatic.open(key, &self.cluster)?,
+            None => None,
+        };
+        self.open_keyring(root, place)
+    }
+
+    fn open_keyring(&self, root: Option<RootKey>, place: &Path) -> Result<Seal, StoreFault> {
+        let root = root.ok_or(StoreFault::WrongKey)?;
         let keyring = root.open_keyring(&self.cluster, &self.keyring)?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "the key is right, but the keyring in {} was changed outside of Bulkhead; restore \
@@ -128,19 +142,32 @@ impl StoreIdentity {
         Ok(Seal::new(self.cluster, root, keyring))
     }
 
-    /// Returns the sealed root key, which differs between any two initialisations.
-    pub(crate) fn sealed_root(&self) -> &[u8] {
-        &self.root
+    /// Returns the sealed keyring, which differs between any two initialisations.
+    pub(crate) fn sealed_keyring(&self) -> &[u8] {
+        &self.keyring
+    }
+
+    /// Returns the root key sealed for the holders.
+    pub(crate) fn holders(&self) -> Option<&HolderSeal> {
+        self.holders.as_ref()
+    }
+
+    /// Returns the root key sealed by the automatic seal.
+    pub(crate) fn automatic(&self) -> Option<&AutomaticRoot> {
+        self.automatic.as_ref()
+    }
+
+    /// Returns the ways in which the data can be opened.
+    pub(crate) fn seals(&self) -> DataSeals {
+        DataSeals {
+            holders: self.holders.as_ref().map(|holders| holders.config),
+            automatic: self.automatic.as_ref().map(|automatic| automatic.seal.clone()),
+        }
     }
 
     /// Returns the store time that the data have reached. No process begins before that time.
     pub(crate) fn reached(&self) -> u64 {
         self.reached
-    }
-
-    /// Returns the split of the unseal key.
-    pub(crate) fn config(&self) -> SealConfig {
-        self.config
     }
 
     /// Returns the cluster's public name, a UUID: a hash of the cluster id, so that the id, a part
@@ -194,42 +221,6 @@ async fn apply_schemas(
         sqlx::raw_sql(*schema).execute(&mut *connection).await?;
     }
     write_row(connection, row::SCHEMA, SCHEMAS.len().to_string().as_bytes()).await
-}
-
-/// Replaces the sealed keyring, in the transaction open on `connection`.
-///
-/// # Errors
-/// The error of SQLite.
-pub(crate) async fn replace_keyring(
-    connection: &mut SqliteConnection,
-    sealed: &[u8],
-) -> Result<(), sqlx::Error> {
-    write_row(connection, row::KEYRING, sealed).await
-}
-
-/// Replaces the sealed root key and the split of the unseal key, in the transaction open on
-/// `connection`.
-///
-/// # Errors
-/// The error of SQLite.
-pub(crate) async fn replace_root(
-    connection: &mut SqliteConnection,
-    sealed: &[u8],
-    config: SealConfig,
-) -> Result<(), sqlx::Error> {
-    write_row(connection, row::SHARES, config.shares.to_string().as_bytes()).await?;
-    write_row(connection, row::THRESHOLD, config.threshold.to_string().as_bytes()).await?;
-    write_row(connection, row::ROOT, sealed).await
-}
-
-/// Adds the store time that the data have reached to a script.
-///
-/// # Errors
-/// As [`StatementBatch::bind`].
-pub(crate) fn put_time(script: &mut StatementBatch, reached: u64) -> Result<(), sqlx::Error> {
-    script.add(WRITE_ROW);
-    script.bind(row::TIME)?;
-    script.bind(reached.to_string().into_bytes())
 }
 
 /// Reads the identity of the database in `directory` without writing to the database; `None` if
@@ -287,50 +278,33 @@ pub(crate) async fn read_rows(
     let lost = |name| {
         refused(path, &format!("has lost or damaged the row {name:?} of the store's identity"))
     };
+    let of_row = |fault| match fault {
+        RowFault::Lost(name) => lost(name),
+        RowFault::Unread(fault) => fault,
+    };
     let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
-    let shares = read_row(connection, row::SHARES).await?.and_then(|text| number(&text));
-    let threshold = read_row(connection, row::THRESHOLD).await?.and_then(|text| number(&text));
-    let shares = shares.ok_or_else(|| lost(row::SHARES))?;
-    let threshold = threshold.ok_or_else(|| lost(row::THRESHOLD))?;
+    let holders = meta::read_holders(connection).await.map_err(of_row)?;
+    let automatic = meta::read_automatic(connection).await.map_err(of_row)?;
+    if holders.is_none() && automatic.is_none() {
+        return Err(lost(row::ROOT));
+    }
     let reached = match read_row(connection, row::TIME).await? {
         Some(text) => number(&text).ok_or_else(|| lost(row::TIME))?,
         None => 0,
     };
     Ok(StoreIdentity {
         cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
-        config: SealConfig::new(shares, threshold).map_err(|_| lost(row::THRESHOLD))?,
-        root: read_row(connection, row::ROOT).await?.ok_or_else(|| lost(row::ROOT))?,
+        holders,
+        automatic,
         keyring: read_row(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
         reached,
     })
-}
-
-fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 async fn read_table_names(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'")
         .fetch_all(connection)
         .await
-}
-
-async fn read_row(
-    connection: &mut SqliteConnection,
-    name: &str,
-) -> Result<Option<Vec<u8>>, StoreFault> {
-    let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = ?").bind(name);
-    query.fetch_optional(connection).await.map_err(StoreFault::from)
-}
-
-async fn write_row(
-    connection: &mut SqliteConnection,
-    name: &str,
-    value: &[u8],
-) -> Result<(), sqlx::Error> {
-    let query = sqlx::query(WRITE_ROW);
-    query.bind(name).bind(value).execute(connection).await?;
-    Ok(())
 }
 
 fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {

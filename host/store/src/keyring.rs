@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zeroize::Zeroizing;
 
-use crate::cipher::{self, AssociatedData, ClusterId, KEY_BYTES, KeyBytes, SealKey, TermCipher};
+use crate::cipher::{self, AssociatedData, ClusterId, KEY_BYTES, KeyBytes, TermCipher};
 use crate::fault::StoreFault;
-use crate::shamir::SealConfig;
 
 /// Length of a term in an encoded keyring, in bytes: number, time of installation, key.
 const TERM_BYTES: usize = 4 + 8 + KEY_BYTES;
@@ -45,32 +44,14 @@ impl RootKey {
         cipher::random_key().map(RootKey)
     }
 
-    /// Seals the key with the unseal key. The label contains the split of the unseal key, so that
-    /// an edited number of shares or threshold does not open.
-    ///
-    /// # Errors
-    /// As [`TermCipher::seal`].
-    pub(crate) fn seal(
-        &self,
-        key: &SealKey,
-        cluster: &ClusterId,
-        config: SealConfig,
-    ) -> Result<Vec<u8>, StoreFault> {
-        root_cipher(key, cluster)?.seal(root_label(cluster, config), self.0.as_slice())
+    /// Creates the key from these bytes; `None` if their number differs.
+    pub(crate) fn of(bytes: &[u8]) -> Option<RootKey> {
+        parse_key(bytes).map(RootKey)
     }
 
-    /// Opens a key sealed by [`RootKey::seal`]; `None` if `key`, cluster or configuration differ.
-    ///
-    /// # Errors
-    /// As [`TermCipher::derive`].
-    pub(crate) fn open(
-        key: &SealKey,
-        cluster: &ClusterId,
-        config: SealConfig,
-        sealed: &[u8],
-    ) -> Result<Option<RootKey>, StoreFault> {
-        let opened = root_cipher(key, cluster)?.open(root_label(cluster, config), sealed);
-        Ok(opened.and_then(|body| parse_key(&body)).map(RootKey))
+    /// Returns the raw key, for the seals of the root key.
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
     }
 
     /// Seals the keyring with this key.
@@ -98,22 +79,9 @@ impl RootKey {
         Ok(opened.and_then(|body| Keyring::decode(&body)))
     }
 
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
-        &self.0
-    }
-
     fn cipher(&self, cluster: &ClusterId) -> Result<TermCipher, StoreFault> {
         TermCipher::derive(&self.0, cluster, "bulkhead: seal of the keyring")
     }
-}
-
-fn root_cipher(key: &SealKey, cluster: &ClusterId) -> Result<TermCipher, StoreFault> {
-    TermCipher::derive(key.bytes(), cluster, "bulkhead: seal of the root key")
-}
-
-fn root_label(cluster: &ClusterId, config: SealConfig) -> AssociatedData {
-    AssociatedData::of(cluster, "root").field(&[config.shares]).field(&[config.threshold])
 }
 
 /// A key of the keyring.
@@ -263,26 +231,6 @@ mod tests {
     use super::*;
 
     const HERE: ClusterId = [7; 16];
-    const THREE_OF_FIVE: SealConfig = SealConfig { shares: 5, threshold: 3 };
-
-    fn key(byte: u8) -> SealKey {
-        SealKey::from_bytes([byte; KEY_BYTES])
-    }
-
-    #[test]
-    fn root_key_needs_exact_key_cluster_and_configuration() {
-        let root = RootKey::generate().unwrap();
-        let sealed = root.seal(&key(1), &HERE, THREE_OF_FIVE).unwrap();
-        let open = |byte, cluster: &ClusterId, shares, threshold| {
-            RootKey::open(&key(byte), cluster, SealConfig { shares, threshold }, &sealed).unwrap()
-        };
-        assert_eq!(open(1, &HERE, 5, 3).unwrap().0, root.0);
-        assert!(open(2, &HERE, 5, 3).is_none());
-        assert!(open(1, &[8; 16], 5, 3).is_none());
-        assert!(open(1, &HERE, 5, 2).is_none());
-        assert!(open(1, &HERE, 6, 3).is_none());
-        assert!(open(1, &HERE, 3, 5).is_none());
-    }
 
     #[test]
     fn keyring_round_trip_keeps_terms_and_hash_key() {

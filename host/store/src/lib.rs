@@ -6,9 +6,9 @@
 //! unnoticed. Opening the store loads no records: due records and the records of an owner are found
 //! by index.
 //!
-//! Data are sealed until a key opens them. The unseal key seals the root key, the root key seals
-//! the keyring, and the keyring seals records. The unseal key may be split into shares, of which a
-//! threshold suffices. The record key can be changed while the store serves requests.
+//! Data are sealed until a key opens them. The unseal key, the key of an automatic seal, or both
+//! seal the root key; the root key seals the keyring, and the keyring seals records. The unseal key
+//! may be split into shares, of which a threshold suffices. The record key can be changed while the store serves requests.
 //!
 //! This crate knows nothing of HTTP, plugins, tokens or policies; a token is a record like any
 //! other.
@@ -16,7 +16,8 @@
 //! The modules, each of which knows only the modules listed before it:
 //!
 //! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
-//! - `cipher` → `shamir` → `keyring` → `seal`: encryption, and the shares of the unseal key;
+//! - `cipher` → `shamir` → `keyring` → `root_seals` → `seal`: encryption, the shares of the unseal
+//!   key, and automatic seals;
 //! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: batches of statements,
 //!   the database, single rows and many rows;
 //! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
@@ -36,8 +37,9 @@
 //! ```text
 //! alarm → body → clock → failpoint → readers → script → record → time_mark → fault → range
 //! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
-//! → options → shamir → keyring → seal → identity → rows → statements → revision → work → cache
-//! → stored → open_data → plan → committer → store → data_directory → scan → unit → dev_seal
+//! → options → shamir → keyring → root_seals → seal → identity → rows → statements → revision
+//! → work → cache → stored → open_data → plan → committer → store → data_directory → scan → unit
+//! → dev_seal
 //! ```
 
 mod alarm;
@@ -62,6 +64,7 @@ mod range;
 mod readers;
 mod record;
 mod revision;
+mod root_seals;
 mod rows;
 mod scan;
 mod script;
@@ -92,6 +95,7 @@ pub use fault::StoreFault;
 pub use keyring::KeyStatus;
 pub use options::StoreOptions;
 pub use record::{Address, IndexColumns, Record, Space, Stamp};
+pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;
 pub use seal::SecretHasher;
 pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};

@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use crate::cipher::{self, AssociatedData, ClusterId, KEY_BYTES, SealKey};
 use crate::fault::StoreFault;
 use crate::keyring::{KeyStatus, Keyring, RootKey};
+use crate::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
 use crate::shamir::SealConfig;
 
 /// Length of a keyed hash in bytes (SHA-256).
@@ -131,16 +132,28 @@ impl Seal {
         Ok((keyring, sealed))
     }
 
-    /// Seals the root key with another unseal key, which is split by `config`.
+    /// Seals the root key with another key of the holders, which is split by `config`.
     ///
     /// # Errors
-    /// As [`RootKey::seal`].
-    pub(crate) fn reseal_root(
+    /// As [`HolderSeal::make`].
+    pub(crate) fn seal_for_holders(
         &self,
-        key: &SealKey,
         config: SealConfig,
-    ) -> Result<Vec<u8>, StoreFault> {
-        self.root.seal(key, &self.cluster, config)
+        key: &SealKey,
+    ) -> Result<HolderSeal, StoreFault> {
+        HolderSeal::make(&self.root, &self.cluster, (config, key))
+    }
+
+    /// Seals the root key with the key of an automatic seal.
+    ///
+    /// # Errors
+    /// As [`AutomaticRoot::make`].
+    pub(crate) fn seal_automatically(
+        &self,
+        seal: AutomaticSeal,
+        key: &SealKey,
+    ) -> Result<AutomaticRoot, StoreFault> {
+        AutomaticRoot::make(&self.root, &self.cluster, (seal, key))
     }
 
     /// Uses a keyring from now on. The keyring must be on disk.

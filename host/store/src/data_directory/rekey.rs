@@ -1,8 +1,12 @@
-//! Rekey: another unseal key, split into other shares, while the store serves requests.
+//! Changes of the seals of the root key while the store serves requests: a rekey, which gives the
+//! holders another key, and a new, replaced or removed automatic seal.
 //!
-//! This file prevents data that no set of shares opens, and data that two sets open. The root key
-//! sealed by the new unseal key and the new split replace the old ones in a single transaction; the
-//! root key itself, the keyring and all records stay.
+//! This file prevents data that no key opens, and data that two sets of shares open. The root key
+//! sealed by the new key and its description replace the old ones in a single transaction; the root
+//! key itself, the keyring and all records stay.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -13,11 +17,12 @@ use super::DataDirectory;
 use crate::cipher::SealKey;
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
+use crate::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
 use crate::shamir::SealConfig;
 use crate::sqlite::TransactionOutcome;
 use crate::store::Store;
 
-/// The outcome of a rekey.
+/// The outcome of a change of a seal.
 #[derive(Debug)]
 pub enum RekeyOutcome {
     /// Only the new key opens the data.
@@ -27,8 +32,33 @@ pub enum RekeyOutcome {
     InDoubt(StoreFault),
 }
 
+/// A change of one of the two seals of the root key. The other seal stays.
+enum SealChange {
+    Holders(HolderSeal),
+    /// `None` removes the automatic seal.
+    Automatic(Option<AutomaticRoot>),
+}
+
+impl SealChange {
+    async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        match self {
+            SealChange::Holders(holders) => identity::replace_holders(connection, holders).await,
+            SealChange::Automatic(seal) => {
+                identity::replace_automatic(connection, seal.as_ref()).await
+            }
+        }
+    }
+
+    fn is_in(&self, identity: &StoreIdentity) -> bool {
+        match self {
+            SealChange::Holders(holders) => identity.holders() == Some(holders),
+            SealChange::Automatic(seal) => identity.automatic() == seal.as_ref(),
+        }
+    }
+}
+
 impl DataDirectory {
-    /// Returns `true` if one of `keys` is the unseal key of the open `store`. The caller prevents a
+    /// Returns `true` if one of `keys` is the key of the holders of the open `store`. The caller prevents a
     /// rekey meanwhile.
     ///
     /// # Errors
@@ -53,9 +83,9 @@ impl DataDirectory {
         Ok(false)
     }
 
-    /// Replaces the unseal key of the open `store` by `key`, which the caller splits by `config`
-    /// ([`crate::split`]). The old key opens nothing afterwards. The rekey continues if the caller
-    /// goes away. One rekey at a time.
+    /// Replaces the key of the holders of the open `store` by `key`, which the caller splits by
+    /// `config` ([`crate::split`]). The old key opens nothing afterwards. The rekey continues if the
+    /// caller goes away. One change of a seal at a time.
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if `config` breaks the rules of [`SealConfig::new`];
@@ -67,41 +97,82 @@ impl DataDirectory {
         key: &SealKey,
     ) -> Result<RekeyOutcome, StoreFault> {
         let config = config.validate()?;
-        let sealed = store.seal().reseal_root(key, config)?;
+        let sealed = store.seal().seal_for_holders(config, key)?;
+        self.change_in_task(store, SealChange::Holders(sealed)).await
+    }
+
+    /// Gives the data of the open `store` this automatic seal, with its key, instead of the present
+    /// automatic seal, if any. Runs like [`DataDirectory::rekey`].
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the seal could not be stored: the present seals stay in use.
+    pub async fn seal_automatically(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        seal: AutomaticSeal,
+        key: &SealKey,
+    ) -> Result<RekeyOutcome, StoreFault> {
+        let sealed = store.seal().seal_automatically(seal, key)?;
+        self.change_in_task(store, SealChange::Automatic(Some(sealed))).await
+    }
+
+    /// Removes the automatic seal: afterwards only the shares of the holders open the data. Runs
+    /// like [`DataDirectory::rekey`].
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`] if nobody holds shares; [`StoreFault::Unavailable`] if the change
+    /// could not be stored: the present seals stay in use.
+    pub async fn remove_automatic_seal(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+    ) -> Result<RekeyOutcome, StoreFault> {
+        if self.identity_of(store).await?.holders().is_none() {
+            return Err(StoreFault::Refused(
+                "nobody holds a share of a key, and without the automatic seal nothing would open \
+                 the data; leave the automatic seal in the configuration"
+                    .into(),
+            ));
+        }
+        self.change_in_task(store, SealChange::Automatic(None)).await
+    }
+
+    async fn change_in_task(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        change: SealChange,
+    ) -> Result<RekeyOutcome, StoreFault> {
         let (directory, store) = (Arc::clone(self), Arc::clone(store));
-        let task =
-            tokio::spawn(async move { directory.replace_root(&store, config, sealed).await });
+        let task = tokio::spawn(async move { directory.change_seal(&store, change).await });
         task.await.unwrap_or_else(|_| {
             Err(StoreFault::Unavailable(
-                "the rekey was stopped half-way; look at the seal's status".into(),
+                "the change of the seal was stopped half-way; look at the seal's status".into(),
             ))
         })
     }
 
-    async fn replace_root(
+    async fn change_seal(
         &self,
         store: &Store,
-        config: SealConfig,
-        sealed: Vec<u8>,
+        change: SealChange,
     ) -> Result<RekeyOutcome, StoreFault> {
         let replace = async |connection: &mut SqliteConnection| {
-            identity::replace_root(connection, &sealed, config).await?;
+            change.write(connection).await?;
             Ok(TransactionOutcome::Committed)
         };
-        let (config, outcome) = match store.database().write(replace).await {
-            Ok(()) => (Some(config), RekeyOutcome::Stored),
-            // If the answer was lost, the result is looked up: without it the caller could not
-            // tell which shares to keep.
-            Err(fault) => match self.identity_of(store).await {
-                Ok(identity) if identity.sealed_root() == sealed => {
-                    (Some(config), RekeyOutcome::Stored)
-                }
-                Ok(_) if store.database().stopped().is_none() => return Err(fault),
-                _ => (None, RekeyOutcome::InDoubt(fault)),
-            },
+        let written = store.database().write(replace).await;
+        // If the answer was lost, the result is looked up: without it the caller could not tell
+        // which shares to keep.
+        let (seals, outcome) = match (written, self.identity_of(store).await) {
+            (Ok(()), Ok(stored)) => (Some(stored.seals()), RekeyOutcome::Stored),
+            (Ok(()), Err(_)) => (None, RekeyOutcome::Stored),
+            (Err(_), Ok(stored)) if change.is_in(&stored) => {
+                (Some(stored.seals()), RekeyOutcome::Stored)
+            }
+            (Err(fault), Ok(_)) if store.database().stopped().is_none() => return Err(fault),
+            (Err(fault), _) => (None, RekeyOutcome::InDoubt(fault)),
         };
         if let Some(properties) = self.known.get() {
-            *sync::write(&properties.config) = config;
+            *sync::write(&properties.seals) = seals;
         }
         Ok(outcome)
     }
@@ -111,82 +182,5 @@ impl DataDirectory {
             identity::read_rows(connection, self.path()).await
         };
         store.database().readers().read(read).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{ScratchDirectory, body, data, edit, put};
-
-    const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
-
-    fn key(byte: u8) -> SealKey {
-        SealKey::from_bytes([byte; 32])
-    }
-
-    async fn opened() -> (ScratchDirectory, Arc<DataDirectory>, Arc<Store>) {
-        let scratch = ScratchDirectory::new();
-        let directory = scratch.hold().await;
-        directory.initialise(SealConfig::SINGLE, &key(1), |_| Ok(Vec::new())).await.unwrap();
-        let store = directory.open(key(1)).await.unwrap();
-        put(&store, data("a"), "1").await;
-        (scratch, directory, store)
-    }
-
-    #[tokio::test]
-    async fn rekey_leaves_only_new_key_and_keeps_data() {
-        let (_scratch, directory, store) = opened().await;
-        assert!(directory.has_unseal_key(&store, vec![key(2), key(1)]).await.unwrap());
-        directory.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
-        assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
-        assert!(!directory.has_unseal_key(&store, vec![key(1)]).await.unwrap());
-        assert!(directory.has_unseal_key(&store, vec![key(2)]).await.unwrap());
-        store.rotate().await.unwrap();
-        store.close().await;
-        assert!(matches!(directory.open(key(1)).await.map(drop), Err(StoreFault::WrongKey)));
-        let store = directory.open(key(2)).await.unwrap();
-        assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
-    }
-
-    #[tokio::test]
-    async fn rekey_that_cannot_be_stored_keeps_old_key() {
-        let (_scratch, directory, store) = opened().await;
-        let trigger = "CREATE TRIGGER no BEFORE UPDATE ON meta WHEN new.name = 'root' \
-             BEGIN SELECT RAISE(ABORT, 'no'); END";
-        edit(&store, trigger).await;
-        let failed = directory.rekey(&store, TWO_OF_THREE, &key(2)).await;
-        assert!(matches!(failed, Err(StoreFault::Unavailable(_))), "{failed:?}");
-        assert_eq!(directory.seal_config().await, Ok(Some(SealConfig::SINGLE)));
-        assert!(directory.has_unseal_key(&store, vec![key(1)]).await.unwrap());
-        assert!(!directory.has_unseal_key(&store, vec![key(2)]).await.unwrap());
-        edit(&store, "DROP TRIGGER no").await;
-        directory.rekey(&store, TWO_OF_THREE, &key(2)).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn rekey_continues_after_caller_leaves() {
-        let (_scratch, directory, store) = opened().await;
-        {
-            let key = key(2);
-            let mut rekey = Box::pin(directory.rekey(&store, TWO_OF_THREE, &key));
-            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-            assert!(rekey.as_mut().poll(&mut context).is_pending());
-        }
-        // The writes of a store are made one after another.
-        while directory.seal_config().await != Ok(Some(TWO_OF_THREE)) {
-            tokio::task::yield_now().await;
-        }
-        assert!(directory.has_unseal_key(&store, vec![key(2)]).await.unwrap());
-    }
-
-    #[tokio::test]
-    async fn invalid_share_split_is_refused_without_change() {
-        let (_scratch, directory, store) = opened().await;
-        for (shares, threshold) in [(5, 1), (2, 3), (0, 0)] {
-            let refused = directory.rekey(&store, SealConfig { shares, threshold }, &key(2)).await;
-            assert!(matches!(refused, Err(StoreFault::Refused(_))), "{refused:?}");
-        }
-        assert!(directory.has_unseal_key(&store, vec![key(1)]).await.unwrap());
     }
 }

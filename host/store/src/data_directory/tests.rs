@@ -61,7 +61,7 @@ async fn sealed_store_is_known_and_opens_with_shares() {
             IndexColumns::default(),
         )])
     };
-    directory.initialise(TWO_OF_THREE, &key, first).await.unwrap();
+    directory.initialise(FirstKeys::of_holders(TWO_OF_THREE, &key), first).await.unwrap();
     let name = directory.cluster_id().await.unwrap().unwrap();
     drop(directory);
     let directory = scratch.hold().await;
@@ -111,11 +111,13 @@ async fn cluster_name_is_uuid_different_from_cluster_id() {
 async fn a_directory_is_initialised_once() {
     let scratch = ScratchDirectory::new();
     let directory = scratch.hold().await;
-    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    directory.initialise(FirstKeys::of_holders(TWO_OF_THREE, &key(1)), nothing).await.unwrap();
     let before = database_bytes(&scratch);
     assert!(
-        refusal(directory.initialise(SealConfig::SINGLE, &key(2), nothing).await)
-            .contains("already")
+        refusal(
+            directory.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(2)), nothing).await
+        )
+        .contains("already")
     );
     assert_eq!(database_bytes(&scratch), before);
     assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
@@ -127,8 +129,8 @@ async fn second_simultaneous_initialisation_is_refused() {
     let directory = scratch.hold().await;
     let (key_one, key_two) = (key(1), key(2));
     let (one, two) = tokio::join!(
-        directory.initialise(SealConfig::SINGLE, &key_one, nothing),
-        directory.initialise(SealConfig::SINGLE, &key_two, nothing)
+        directory.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key_one), nothing),
+        directory.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key_two), nothing)
     );
     assert_eq!(one, Ok(()));
     assert!(matches!(two, Err(StoreFault::Unavailable(_))));
@@ -142,7 +144,7 @@ async fn inconsistent_configuration_initialises_nothing() {
     let directory = scratch.hold().await;
     for (shares, threshold) in [(0, 0), (3, 0), (3, 1), (3, 4)] {
         let config = SealConfig { shares, threshold };
-        refusal(directory.initialise(config, &key(1), nothing).await);
+        refusal(directory.initialise(FirstKeys::of_holders(config, &key(1)), nothing).await);
     }
     assert_eq!(directory.seal_config().await, Ok(None));
 }
@@ -157,15 +159,18 @@ async fn unstorable_first_records_leave_nothing_initialised() {
     let unmade =
         |_: &SecretHasher| -> First { Err(StoreFault::Unavailable("no randomness".to_owned())) };
     assert!(matches!(
-        directory.initialise(SealConfig::SINGLE, &key(1), twice).await,
+        directory.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(1)), twice).await,
         Err(StoreFault::Unavailable(_))
     ));
     assert!(matches!(
-        directory.initialise(SealConfig::SINGLE, &key(1), unmade).await,
+        directory.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(1)), unmade).await,
         Err(StoreFault::Unavailable(_))
     ));
     assert_eq!(directory.seal_config().await, Ok(None));
-    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    directory
+        .initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(1)), nothing)
+        .await
+        .unwrap();
     directory.open(key(1)).await.unwrap();
 }
 
@@ -174,7 +179,8 @@ async fn unstorable_first_records_leave_nothing_initialised() {
 async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
     let scratch = ScratchDirectory::new();
     directory::ensure_database(scratch.path()).unwrap();
-    let (identity, seal) = StoreIdentity::generate(TWO_OF_THREE, &key(1), 1).unwrap();
+    let (identity, seal) =
+        StoreIdentity::generate(FirstKeys::of_holders(TWO_OF_THREE, &key(1)), 1).unwrap();
     let record = Record::unwritten(RecordBody::new(b"1".to_vec()), IndexColumns::default());
     let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
     let database = Database::open(&directory::database(scratch.path()), FlushPolicy::EveryCommit)
@@ -198,7 +204,10 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
         let directory = killed.hold().await;
         if cut < log_length {
             assert_eq!(directory.seal_config().await, Ok(None), "cut at {cut}");
-            directory.initialise(SealConfig::SINGLE, &key(2), nothing).await.unwrap();
+            directory
+                .initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(2)), nothing)
+                .await
+                .unwrap();
             directory.open(key(2)).await.unwrap().close().await;
         } else {
             assert_eq!(directory.seal_config().await, Ok(Some(TWO_OF_THREE)));
@@ -228,7 +237,7 @@ async fn kill_during_first_write_is_undone_at_start() {
     assert_eq!(killed.files().len(), 2, "a database and its journal");
     let directory = killed.hold().await;
     assert_eq!(directory.seal_config().await, Ok(None));
-    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    directory.initialise(FirstKeys::of_holders(TWO_OF_THREE, &key(1)), nothing).await.unwrap();
     directory.open(key(1)).await.unwrap();
 }
 
@@ -237,7 +246,10 @@ async fn directory_stays_locked_while_sealed_and_after_close() {
     let scratch = ScratchDirectory::new();
     let directory = scratch.hold().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
-    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    directory
+        .initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(1)), nothing)
+        .await
+        .unwrap();
     let store = directory.open(key(1)).await.unwrap();
     store.close().await;
     assert!(refusal(DataDirectory::hold(scratch.options()).await).contains("in use by another"));
@@ -258,7 +270,10 @@ async fn open_store_alone_keeps_directory_locked() {
 async fn sealed_data_reopens_in_process_but_never_twice() {
     let scratch = ScratchDirectory::new();
     let directory = scratch.hold().await;
-    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    directory
+        .initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(1)), nothing)
+        .await
+        .unwrap();
     for round in 0..3 {
         let store = directory.open(key(1)).await.unwrap();
         assert!(matches!(directory.open(key(1)).await, Err(StoreFault::Unavailable(_))));
@@ -279,8 +294,13 @@ async fn sealed_data_reopens_in_process_but_never_twice() {
 async fn wrong_key_is_no_damage_and_writes_nothing() {
     let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
     let directory = scratch.hold().await;
-    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
-    elsewhere.hold().await.initialise(TWO_OF_THREE, &key(2), nothing).await.unwrap();
+    directory.initialise(FirstKeys::of_holders(TWO_OF_THREE, &key(1)), nothing).await.unwrap();
+    elsewhere
+        .hold()
+        .await
+        .initialise(FirstKeys::of_holders(TWO_OF_THREE, &key(2)), nothing)
+        .await
+        .unwrap();
     let before = database_bytes(&scratch);
     for wrong in [key(2), key(0), SealKey::generate().unwrap()] {
         assert_eq!(directory.open(wrong).await.err(), Some(StoreFault::WrongKey));
@@ -293,7 +313,7 @@ async fn wrong_key_is_no_damage_and_writes_nothing() {
 async fn edited(statement: &'static str) -> ScratchDirectory {
     let scratch = ScratchDirectory::new();
     let directory = scratch.hold().await;
-    directory.initialise(TWO_OF_THREE, &key(1), nothing).await.unwrap();
+    directory.initialise(FirstKeys::of_holders(TWO_OF_THREE, &key(1)), nothing).await.unwrap();
     let store = directory.open(key(1)).await.unwrap();
     edit(&store, statement).await;
     store.close().await;
@@ -350,7 +370,10 @@ async fn edited_identity_does_not_open_with_right_key() {
 async fn reopened_data_keep_time_while_clock_is_wrong() {
     let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
     let directory = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
-    directory.initialise(SealConfig::SINGLE, &key(1), nothing).await.unwrap();
+    directory
+        .initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key(1)), nothing)
+        .await
+        .unwrap();
     let store = directory.open(key(1)).await.unwrap();
     let began = store.now();
     hands.pass(1_000);

@@ -312,7 +312,10 @@ mod tests {
         let first = |_: &crate::SecretHasher| {
             Ok(vec![(data("first"), CANARY.as_bytes().to_vec(), IndexColumns::default())])
         };
-        directory.initialise(crate::SealConfig::SINGLE, &key, first).await.unwrap();
+        directory
+            .initialise(crate::FirstKeys::of_holders(crate::SealConfig::SINGLE, &key), first)
+            .await
+            .unwrap();
         let unseal = *key.bytes();
         let store = directory.open(key).await.unwrap();
         put(&store, data("a"), CANARY).await;

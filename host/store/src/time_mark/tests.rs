@@ -27,9 +27,10 @@ async fn first_process(
 ) -> (Arc<DataDirectory>, Arc<Store>) {
     let directory = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     directory
-        .initialise(SealConfig::SINGLE, &SealKey::from_bytes([1; 32]), |_: &SecretHasher| {
-            Ok(Vec::new())
-        })
+        .initialise(
+            crate::FirstKeys::of_holders(SealConfig::SINGLE, &SealKey::from_bytes([1; 32])),
+            |_: &SecretHasher| Ok(Vec::new()),
+        )
         .await
         .unwrap();
     drop(directory);
