@@ -10,7 +10,7 @@ use crate::pipeline;
 use bulkhead_access::sealing::sealed_failure;
 use bulkhead_core::audit;
 use bulkhead_core::process::ProcessState;
-use bulkhead_core::seal::ServiceSeal;
+use bulkhead_core::seal::{SealStatus, ServiceSeal};
 use bulkhead_core::settings::ServiceSettings;
 use bulkhead_core::tables::RouteTables;
 use bulkhead_sandbox::{CallerPresence, SandboxRuntime};
@@ -95,18 +95,27 @@ impl Service {
         Ok(DataDirectory::is_held(directory)?)
     }
 
-    /// Returns true if the data directory is initialised.
-    ///
-    /// # Errors
-    /// If the directory cannot be read.
-    pub async fn is_initialised(&self) -> Result<bool, Failure> {
-        self.seal.is_initialised().await
-    }
-
     /// Returns the file with the key of a dev seal, if the data directory has such a file. The
     /// directory alone is then enough to unseal.
     pub fn dev_key_file(&self) -> Option<PathBuf> {
         bulkhead_store::dev_key_file(&self.directory)
+    }
+
+    /// Unseals the directory with the automatic seal of the configuration, if there is one and the
+    /// data are sealed by it.
+    ///
+    /// # Errors
+    /// The reason why the service stays sealed, in words for the operator.
+    pub async fn open_at_start(&self) -> Result<(), Failure> {
+        self.seal.open_at_start().await
+    }
+
+    /// Returns the state of the seal.
+    ///
+    /// # Errors
+    /// If the data directory cannot be read.
+    pub async fn seal_status(&self) -> Result<SealStatus, Failure> {
+        self.seal.status().await
     }
 
     /// Unseals the directory with the dev key beside the data, and initialises an empty directory

@@ -13,6 +13,7 @@ mod login;
 mod mount;
 mod nodes;
 mod operator;
+mod operator_init;
 mod patch;
 mod path_help;
 mod paths;
@@ -100,7 +101,7 @@ const ALL: [&Command; 69] = [
     &audit::ENABLE,
     &audit::HASH,
     &audit::DISABLE,
-    &operator::INIT,
+    &operator_init::INIT,
     &operator::UNSEAL,
     &operator::SEAL,
     &operator::ROTATE,

@@ -224,12 +224,13 @@ fn init_prints_keys_in_order_with_instructions() {
     let expected = format!("{}\nInitial Root Token: bhs.root\n", listed.concat());
     assert!(ran.code == 0 && ran.out.starts_with(&expected), "{}", ran.out);
     assert!(ran.out.contains("3 of 12") && ran.out.contains("operator unseal"), "{}", ran.out);
-    let (ran, _) = against(200, &body, &["operator", "init", "-format=json"], "");
+    let (ran, _) = against(200, &body, &["operator", "init", "-key-shares=5", "-format=json"], "");
     let expected = json!({"unseal_keys_b64": keys, "unseal_keys_hex": ["c0"], "unseal_shares": 5,
         "unseal_threshold": 3, "recovery_keys_b64": [], "recovery_keys_hex": [],
         "recovery_keys_shares": 0, "recovery_keys_threshold": 0, "root_token": "bhs.root"});
     assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), expected);
-    let (ran, _) = against(200, &body, &["operator", "init", "-field=root_token"], "");
+    let (ran, _) =
+        against(200, &body, &["operator", "init", "-key-shares=5", "-field=root_token"], "");
     assert_eq!(ran.out, "bhs.root");
 }
 
@@ -237,7 +238,7 @@ fn init_prints_keys_in_order_with_instructions() {
 fn init_completes_missing_numbers_and_forwards_wrong_ones() {
     let body = json!({"keys_base64": [], "root_token": "bhs.root"});
     for (args, shares, threshold) in [
-        (&[][..], 5, 3),
+        (&["-key-shares=5"][..], 5, 3),
         (&["-key-shares=1"], 1, 1),
         (&["-key-shares=2"], 2, 2),
         (&["-key-threshold=7"], 7, 7),
@@ -284,7 +285,10 @@ fn keys_failing_to_print_are_reported_lost() {
         hide,
         env: &env,
     };
-    assert_eq!(run(["operator", "init"].map(OsString::from).into_iter(), &mut io), 1);
+    assert_eq!(
+        run(["operator", "init", "-key-shares=1"].map(OsString::from).into_iter(), &mut io),
+        1
+    );
     let err = String::from_utf8(err).unwrap();
     assert!(
         err.contains("disk full")

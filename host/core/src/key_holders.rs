@@ -10,7 +10,9 @@ mod generation;
 mod rekey;
 
 pub use generation::{GenerationStatus, OTP_LENGTH, decode_token};
-pub use rekey::{NewShares, RekeyStatus, RekeyStep, VerificationStatus, VerificationStep};
+pub use rekey::{
+    NewShares, RekeyStatus, RekeyStep, RekeyTarget, VerificationStatus, VerificationStep,
+};
 
 use bulkhead_access::log::{Log, cause};
 use bulkhead_access::quorum::Quorum;
@@ -63,7 +65,7 @@ impl GivenShare<'_> {
     fn add_to(&self, quorum: &mut Quorum) -> Result<Vec<SealKey>, Failure> {
         if self.share.is_empty() {
             return Err(Failure::invalid(
-                "key is required: a share of the unseal key, hexadecimal or base64",
+                "key is required: a share of the unseal key or of the recovery key, hexadecimal or base64",
             ));
         }
         let share =
@@ -87,13 +89,17 @@ impl KeyHolders {
         }
     }
 
-    /// Returns the split of the unseal key in use.
+    /// Returns the split of the holders' key in use.
     async fn config(&self) -> Result<SealConfig, Failure> {
         let config = self.directory.seal_config().await?;
-        config.ok_or_else(|| Failure::internal("the open data have no seal"))
+        config.ok_or_else(|| {
+            Failure::invalid(
+                "nobody holds a share: this server was initialised without recovery keys",
+            )
+        })
     }
 
-    /// Adds a share to the quorum. Returns true if the unseal key is proven.
+    /// Adds a share to the quorum. Returns true if the holders' key is proven.
     async fn try_share(&self, quorum: &mut Quorum, share: GivenShare<'_>) -> Result<bool, Failure> {
         let keys = share.add_to(quorum)?;
         if self.directory.has_unseal_key(&self.store, keys).await? {

@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
-//! → wrapping → cubbyhole → mounts → audit → leases → settings → process → core → host_services
-//! → logins → lifecycle → seal
+//! → wrapping → cubbyhole → mounts → audit → leases → seal_setting → settings → process → core
+//! → host_services → logins → lifecycle → seal
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -48,6 +48,7 @@ pub mod parking;
 pub mod permit;
 pub mod process;
 pub mod seal;
+pub mod seal_setting;
 pub mod settings;
 pub mod tables;
 #[cfg(test)]

@@ -6,17 +6,22 @@
 //! client can keep the service sealed for the others. Against guessing of shares, each refusal is
 //! logged with its address and, once the audit is open, audited.
 
+mod automatic;
+mod unsealing;
+
+pub use unsealing::UnsealShare;
+
 use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::process::ProcessState;
+use crate::seal_setting::{SealSetting, kind_of};
 use crate::settings::ServiceSettings;
-use bulkhead_access::log::cause;
 use bulkhead_access::quorum::Quorum;
 use bulkhead_access::tokens;
 use bulkhead_sandbox::FairSemaphore;
 use bulkhead_store::{
-    DataDirectory, KeyShare, SealConfig, SealKey, SecretHasher, Store, StoreFault,
+    DataDirectory, FirstKeys, KeyShare, SealConfig, SealKey, SecretHasher, Store, StoreFault,
 };
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
@@ -45,7 +50,16 @@ pub struct ServiceSeal {
 
 /// Seal state for the status endpoints.
 pub struct SealStatus {
-    /// `None` if the service is not initialised.
+    /// True if the data directory contains a cluster.
+    pub initialized: bool,
+    /// Kind of the seal of the data, or of the configuration before the initialisation.
+    pub kind: String,
+    /// True if the server opens the data by itself, and shares are of a recovery key.
+    pub is_automatic: bool,
+    /// True if the data have another seal than the configuration asks for.
+    pub awaits_migration: bool,
+    /// Split of the unseal key, or of the recovery key. `None` if the service is not initialised,
+    /// or nobody holds shares.
     pub config: Option<SealConfig>,
     /// True while the store is closed; also before the initialisation.
     pub sealed: bool,
@@ -61,7 +75,8 @@ pub struct SealStatus {
 
 /// Result of the initialisation. Shown once; the values cannot be shown again.
 pub struct InitialisationResult {
-    /// All shares of the unseal key, for the key holders.
+    /// All shares of the unseal key, or of the recovery key beside an automatic seal, for the key
+    /// holders.
     pub shares: Vec<KeyShare>,
     /// Text of the first root token, usable after the first unsealing.
     pub root_token: Secret,
@@ -81,35 +96,54 @@ impl ServiceSeal {
     /// # Errors
     /// If the directory must be inspected and cannot be read.
     pub async fn is_initialised(&self) -> Result<bool, Failure> {
-        Ok(self.directory.seal_config().await?.is_some())
+        Ok(self.directory.seals().await?.is_some())
     }
 
-    /// Creates a new cluster in the empty directory. The cluster stays sealed.
+    /// Creates a new cluster in the empty directory. `split` is the split of the unseal key; with an
+    /// automatic seal, of the recovery key, or `None` for no recovery key. The cluster stays sealed
+    /// unless an automatic seal opens the cluster.
     ///
     /// # Errors
-    /// 400 if the directory is already initialised.
-    pub async fn initialise(&self, config: SealConfig) -> Result<InitialisationResult, Failure> {
+    /// 400 if the directory is already initialised, and for an unseal key without a split.
+    pub async fn initialise(
+        &self,
+        split: Option<SealConfig>,
+    ) -> Result<InitialisationResult, Failure> {
         let _turn = self.turn.lock().await;
-        if self.directory.seal_config().await?.is_some() {
+        if self.directory.seals().await?.is_some() {
             // Clients of this API search for this text.
             return Err(Failure::invalid(
                 "Vault is already initialized: unseal with the shares of the key",
             ));
         }
         let key = SealKey::generate()?;
-        let shares = bulkhead_store::split(&key, config)?;
+        let holders = split.map(|config| (config, &key));
+        let keys = match (&self.process.settings.seal, holders) {
+            (SealSetting::Static(keys), holders) => {
+                FirstKeys::automatic(keys.description(), &keys.current.key, holders)
+            }
+            (SealSetting::Shamir, Some((config, key))) => FirstKeys::of_holders(config, key),
+            (SealSetting::Shamir, None) => {
+                return Err(Failure::invalid("an unseal key needs a number of shares"));
+            }
+        };
+        let shares = match split {
+            Some(config) => bulkhead_store::split(&key, config)?,
+            None => Vec::new(),
+        };
         let root_token = tokens::keys::generate_text()?;
         let now = self.now();
         let first = |hashes: &SecretHasher| match tokens::root_token_row(hashes, &root_token, now) {
             Ok(row) => Ok(vec![row]),
             Err(failure) => Err(StoreFault::Unavailable(failure.message)),
         };
-        self.directory.initialise(config, &key, first).await?;
-        self.process.settings.log.line(
-            "info",
-            "initialised",
-            &[("shares", config.shares.to_string())],
-        );
+        self.directory.initialise(keys, first).await?;
+        let pairs = [
+            ("seal", self.process.settings.seal.kind().to_owned()),
+            ("shares", split.map_or(0, |config| config.shares).to_string()),
+        ];
+        self.process.settings.log.line("info", "initialised", &pairs);
+        self.open_initialised().await;
         Ok(InitialisationResult { shares, root_token })
     }
 
@@ -129,103 +163,25 @@ impl ServiceSeal {
         self.process.unauthenticated_limits.admit(remote, &*self.process.settings.log).await
     }
 
-    /// Takes a share from `remote`. If the share completes a correct set, the service is open on
-    /// return.
-    ///
-    /// # Errors
-    /// 400 for a text that is not a share of this seal, and if enough shares of this client do not
-    /// open the data. The client's attempt is then over; its shares are still combined with later
-    /// shares.
-    pub async fn unseal(&self, share: &str, remote: IpAddr) -> Result<(), Failure> {
-        let client = Client::of(remote);
-        let its_turn = self.clients.acquire(client).await;
-        let taken = self.take_share(share, client).await;
-        drop(its_turn);
-        if let Err(failure) = &taken {
-            let log = &self.process.settings.log;
-            let pairs = [("remote", remote.to_string()), cause(failure)];
-            log.line("warn", "unseal-refused", &pairs);
-            let why = failure.recorded_or_code().to_owned();
-            sync::lock(&self.refused).add(self.now(), remote, why);
-        }
-        taken
-    }
-
-    async fn take_share(&self, share: &str, client: Client) -> Result<(), Failure> {
-        let _turn = self.turn.lock().await;
-        let share = KeyShare::parse(share).map_err(|why| Failure::invalid(why).recordable())?;
-        let Some(config) = self.directory.seal_config().await? else {
-            return Err(Failure::invalid(
-                "Vault is not initialized: there is nothing to unseal; see sys/init",
-            ));
-        };
-        if self.core().is_some() {
-            return Ok(());
-        }
-        let keys = self.add_share(config, client, &share)?;
-        match self.directory.find_key(keys).await? {
-            Some(key) => {
-                let store = self.directory.open(key).await?;
-                self.unlock(store).await?;
-                sync::lock(&self.unsealing).take();
-                Ok(())
-            }
-            None => self.end_complete_attempt(client),
-        }
-    }
-
-    /// Adds a share of `client` to the received shares. Returns the keys of all sets that the share
-    /// completes.
-    fn add_share(
-        &self,
-        config: SealConfig,
-        client: Client,
-        share: &KeyShare,
-    ) -> Result<Vec<SealKey>, Failure> {
-        let mut unsealing = sync::lock(&self.unsealing);
-        let attempt = match unsealing.take() {
-            Some(attempt) => attempt,
-            None => Quorum::new(config)?,
-        };
-        unsealing.insert(attempt).add(client, share)
-    }
-
-    /// Ends the client's attempt if the client gave enough shares and none of their sets opened the
-    /// store.
-    fn end_complete_attempt(&self, client: Client) -> Result<(), Failure> {
-        let mut unsealing = sync::lock(&self.unsealing);
-        unsealing.as_mut().map_or(Ok(()), |attempt| attempt.end_if_complete(client))
-    }
-
-    /// Forgets the shares of `remote`'s client. The shares of other clients stay.
-    ///
-    /// # Errors
-    /// 500 if the machine's random generator fails.
-    pub fn forget_shares(&self, remote: IpAddr) -> Result<(), Failure> {
-        let mut unsealing = sync::lock(&self.unsealing);
-        let forgotten = match unsealing.as_mut() {
-            Some(attempt) => attempt.forget(Client::of(remote))?,
-            None => 0,
-        };
-        drop(unsealing);
-        if forgotten > 0 {
-            let pairs = [("remote", remote.to_string()), ("shares", forgotten.to_string())];
-            self.process.settings.log.line("warn", "key-shares-discarded", &pairs);
-        }
-        Ok(())
-    }
-
     /// Returns the seal state, sealed or unsealed, and before the initialisation.
     ///
     /// # Errors
     /// If the directory must be inspected and cannot be read.
     pub async fn status(&self) -> Result<SealStatus, Failure> {
-        let (config, cluster_id) =
-            (self.directory.seal_config().await?, self.directory.cluster_id().await?);
+        let (seals, cluster_id) =
+            (self.directory.seals().await?, self.directory.cluster_id().await?);
+        let setting = &self.process.settings.seal;
+        let kind = seals.as_ref().map_or(setting.kind(), kind_of).to_owned();
         let unsealing = sync::lock(&self.unsealing);
         let attempt = unsealing.as_ref().filter(|attempt| attempt.progress() > 0);
         Ok(SealStatus {
-            config,
+            initialized: seals.is_some(),
+            is_automatic: seals
+                .as_ref()
+                .map_or(setting.is_automatic(), |seals| seals.automatic.is_some()),
+            awaits_migration: seals.as_ref().is_some_and(|seals| setting.differs_from(seals)),
+            config: seals.and_then(|seals| seals.holders),
+            kind,
             sealed: self.core().is_none(),
             progress: attempt.map_or(0, Quorum::progress),
             has_wrong_share: attempt.is_some_and(Quorum::has_wrong_share),
@@ -242,8 +198,9 @@ impl ServiceSeal {
     pub async fn open_dev(&self, root_token: &Secret) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
         let key = bulkhead_store::dev_key(&self.directory)?;
-        if self.directory.seal_config().await?.is_none() {
-            self.directory.initialise(SealConfig::SINGLE, &key, |_| Ok(Vec::new())).await?;
+        if self.directory.seals().await?.is_none() {
+            let keys = FirstKeys::of_holders(SealConfig::SINGLE, &key);
+            self.directory.initialise(keys, |_| Ok(Vec::new())).await?;
         }
         let store = self.directory.open(key).await.map_err(|fault| self.wrong_dev_key(fault))?;
         self.process.begin_dev_mode();

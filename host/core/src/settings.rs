@@ -2,6 +2,7 @@
 
 use crate::audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
+use crate::seal_setting::SealSetting;
 use bulkhead_access::log::Log;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub struct ServiceSettings {
     /// Data directory of the store; created if missing, locked while in use.
     pub directory: PathBuf,
+    /// Seal of the data.
+    pub seal: SealSetting,
     /// Plugins built into this binary.
     pub officials: Vec<OfficialComponent>,
     /// Program that compiles uploaded components: this build of `bulkhead`.

@@ -15,6 +15,7 @@ mod listener;
 mod outbound;
 mod plugins;
 mod report;
+mod seal;
 mod section;
 mod shown;
 mod storage;
@@ -26,6 +27,7 @@ mod vault;
 pub(crate) use findings::{ConfigNotice, ConfigRefusal};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use outbound::OutboundSettings;
+pub(crate) use seal::SealSettings;
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
@@ -80,6 +82,8 @@ pub(crate) struct Config {
     pub(crate) scheduler_is_optional: bool,
     /// Data directory.
     pub(crate) data: PathBuf,
+    /// Seal of the data.
+    pub(crate) seal: SealSettings,
     /// Audit devices.
     pub(crate) audit: AuditSettings,
     /// Metadata services and files of the machine.
@@ -116,6 +120,7 @@ impl Config {
             scheduler: None,
             scheduler_is_optional: false,
             data: data.to_path_buf(),
+            seal: SealSettings::Shamir,
             audit: AuditSettings::default(),
             ambient: AmbientSources::default(),
             outbound: OutboundSettings::default(),
@@ -168,7 +173,6 @@ impl Config {
 
     /// `None`: there is an error about the place of the data.
     fn from_section(file: &ConfigSection<'_>) -> Option<Self> {
-        storage::check_seal(file);
         check_log_format(file);
         let (default_lease_ttl, max_lease_ttl) = lifetimes(file);
         let flag = |key| file.read(key, ConfigValue::flag).unwrap_or(false);
@@ -179,6 +183,7 @@ impl Config {
             scheduler,
             scheduler_is_optional: false,
             data: PathBuf::new(),
+            seal: seal::settings(file),
             audit: audit::settings(file),
             ambient: ambient::settings(file),
             outbound: outbound::settings(file),

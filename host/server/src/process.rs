@@ -6,6 +6,7 @@ use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, BoundSocket, ListenerLimits};
 use bulkhead_access::log::{Log, cause};
 use bulkhead_api::Service;
+use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_tls::ListenerTls;
@@ -52,7 +53,9 @@ impl StartedServer {
         let ServerProcess { officials, log, .. } = process;
         let signals = ServerSignals::catch()
             .map_err(|error| format!("signals cannot be received: {error}"))?;
-        let outbound = config.outbound.load(&|name| std::env::var_os(name))?;
+        let environment = |name: &str| std::env::var_os(name);
+        let outbound = config.outbound.load(&environment)?;
+        let seal = config.seal.load(&environment)?;
         let doors = BoundSocket::open_all(&config.listener, elsewhere, &log).await?;
         let scheduler = open_scheduler(&config, &log).await?;
         let of_scheduler = scheduler.iter().flat_map(|(_, doors)| doors);
@@ -63,6 +66,7 @@ impl StartedServer {
                 .filter_map(BoundSocket::address)
                 .collect(),
             outbound,
+            seal,
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
             ..service_settings(&config, officials, &log)
         };
@@ -167,8 +171,8 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
     urls.iter().try_for_each(|url| writeln!(out, "listening on {url}"))
 }
 
-/// Builds the service settings. The caller adds the bound addresses and the outbound settings,
-/// which are known only after the bind and after the files are read.
+/// Builds the service settings. The caller adds the bound addresses, the outbound settings and the
+/// seal, which are known only after the bind and after the files are read.
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<OfficialComponent>,
@@ -176,6 +180,7 @@ pub(crate) fn service_settings(
 ) -> ServiceSettings {
     ServiceSettings {
         directory: config.data.clone(),
+        seal: SealSetting::Shamir,
         officials,
         // Always the running binary, even if another file has replaced it on disk.
         compiler: "/proc/self/exe".into(),

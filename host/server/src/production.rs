@@ -1,11 +1,13 @@
-//! `bulkhead server`: a server with persistent data that is sealed when it starts.
+//! `bulkhead server`: a server with persistent data.
 //!
-//! The server holds no key at its start: operators unseal it through the API, and the keys are in
-//! no file, option or environment variable of the process.
+//! Without an automatic seal the server holds no key at its start: operators unseal it through the
+//! API, and the keys are in no file, option or environment variable of the process. With an
+//! automatic seal the server opens the data before it accepts clients, or does not start.
 
 use crate::config::{Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
+use bulkhead_core::seal::SealStatus;
 use bulkhead_wire::failure::Failure;
 use std::io::{self, Write};
 use std::path::Path;
@@ -34,21 +36,27 @@ pub async fn run(
     if let Some(file) = server.service().dev_key_file() {
         log.line("warn", "unseal-key-stored-with-data", &[("file", file.display().to_string())]);
     }
-    let prepared = match server.service().is_initialised().await {
-        Ok(initialized) => {
-            let urls = server.urls();
-            let sealed = ProductionAnnouncement {
-                program: &program,
-                urls: &urls,
-                scheduler_urls: &server.scheduler_urls(),
-                config: server.config(),
-                initialized,
-            };
-            sealed.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
-        }
-        Err(failure) => Err(failure.message),
-    };
+    let prepared = open_and_announce(&server, &program, out).await;
     server.serve(prepared).await
+}
+
+/// Opens the data if the configuration has an automatic seal, and prints the start message.
+async fn open_and_announce(
+    server: &StartedServer,
+    program: &str,
+    out: &mut dyn Write,
+) -> Result<(), String> {
+    let service = server.service();
+    service.open_at_start().await.map_err(|failure| failure.message)?;
+    let status = service.seal_status().await.map_err(|failure| failure.message)?;
+    let announcement = ProductionAnnouncement {
+        program,
+        urls: &server.urls(),
+        scheduler_urls: &server.scheduler_urls(),
+        config: server.config(),
+        state: DataState::of(&status),
+    };
+    announcement.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
 /// Reads `file` and the certificates, keys and credentials that it names, and describes to `out`
@@ -64,6 +72,7 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
         }
     }
     check_outbound(&config)?;
+    check_seal(&config)?;
     check_plugin_directory(&config)?;
     let written = write!(out, "{} is valid. A server with this file:\n\n{config}", file.display());
     written
@@ -77,6 +86,14 @@ pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
 /// The unusable file or variable, and the remedy.
 pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
     config.outbound.load(&|name| std::env::var_os(name)).map(drop)
+}
+
+/// Reads the keys that `seal` names.
+///
+/// # Errors
+/// The unusable key, and the remedy.
+pub(crate) fn check_seal(config: &Config) -> Result<(), String> {
+    config.seal.load(&|name| std::env::var_os(name)).map(drop)
 }
 
 /// Checks the plugin directory, if there is one.
@@ -107,26 +124,76 @@ fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     }
 }
 
+/// The state of the data when the server begins to serve.
+enum DataState {
+    NotInitialised {
+        seal: SealKind,
+    },
+    Sealed,
+    AwaitsMigration,
+    /// Opened by the automatic seal of this kind.
+    Open(String),
+}
+
+/// The kind of the keys that an initialisation hands out.
+enum SealKind {
+    Shares,
+    Automatic,
+}
+
+impl DataState {
+    fn of(status: &SealStatus) -> Self {
+        match status {
+            SealStatus { initialized: false, is_automatic, .. } => {
+                let seal = if *is_automatic { SealKind::Automatic } else { SealKind::Shares };
+                Self::NotInitialised { seal }
+            }
+            SealStatus { sealed: false, kind, .. } => Self::Open(kind.clone()),
+            SealStatus { awaits_migration: true, .. } => Self::AwaitsMigration,
+            _ => Self::Sealed,
+        }
+    }
+
+    /// Returns the state, and the next command of `bulkhead`.
+    fn words(&self) -> (String, &'static str) {
+        let (state, next) = match self {
+            Self::NotInitialised { seal: SealKind::Shares } => (
+                "not initialised",
+                "operator init       # prints the unseal keys and the root token, this once",
+            ),
+            Self::NotInitialised { seal: SealKind::Automatic } => (
+                "not initialised",
+                "operator init       # prints the recovery keys and the root token, this once",
+            ),
+            Self::Sealed => (
+                "initialised, sealed",
+                "operator unseal     # once for each key, until the threshold is reached",
+            ),
+            Self::AwaitsMigration => (
+                "initialised, sealed, awaiting the migration to the configured seal",
+                "operator unseal -migrate     # once for each key, until the threshold is reached",
+            ),
+            Self::Open(kind) => {
+                return (format!("initialised, unsealed by the seal {kind}"), "status");
+            }
+        };
+        (state.to_owned(), next)
+    }
+}
+
 /// The start message for the operator.
 struct ProductionAnnouncement<'a> {
     program: &'a str,
     urls: &'a [String],
     scheduler_urls: &'a [String],
     config: &'a Config,
-    initialized: bool,
+    state: DataState,
 }
 
 impl ProductionAnnouncement<'_> {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { program, urls, scheduler_urls, config, initialized } = self;
-        let (state, next) = if *initialized {
-            (
-                "initialised, sealed",
-                "unseal     # once for each key, until the threshold is reached",
-            )
-        } else {
-            ("not initialised", "init       # prints the unseal keys and the root token, this once")
-        };
+        let Self { program, urls, scheduler_urls, config, state } = self;
+        let (state, next) = state.words();
         writeln!(out, "Bulkhead {}\n", env!("CARGO_PKG_VERSION"))?;
         process::print_urls(urls, out)?;
         for url in *scheduler_urls {
@@ -146,7 +213,7 @@ impl ProductionAnnouncement<'_> {
         writeln!(out, "\nNext, in another terminal:")?;
         let url = urls.first().map(String::as_str).unwrap_or_default();
         writeln!(out, "  export BULKHEAD_ADDR={url}")?;
-        writeln!(out, "  {program} operator {next}\n")?;
+        writeln!(out, "  {program} {next}\n")?;
         writeln!(out, "ready")?;
         out.flush()
     }
@@ -157,10 +224,10 @@ mod tests {
     use super::*;
     use bulkhead_core::audit::AuditSettings;
 
-    fn announcement(initialized: bool) -> String {
+    fn announcement(state: DataState) -> String {
         let urls = ["http://127.0.0.1:4321".to_owned()];
         let mut config = Config::at("127.0.0.1:0", Path::new("./d"));
-        if initialized {
+        if !matches!(state, DataState::NotInitialised { .. }) {
             config.audit = AuditSettings::for_dev_mode(Path::new("/var/log"));
         }
         let sealed = ProductionAnnouncement {
@@ -168,7 +235,7 @@ mod tests {
             urls: &urls,
             scheduler_urls: &[],
             config: &config,
-            initialized,
+            state,
         };
         let mut out = Vec::new();
         sealed.print(&mut out).unwrap();
@@ -177,7 +244,7 @@ mod tests {
 
     #[test]
     fn announcement_without_data_explains_initialisation() {
-        let text = announcement(false);
+        let text = announcement(DataState::NotInitialised { seal: SealKind::Shares });
         assert!(
             text.contains(
                 "\nlistening on http://127.0.0.1:4321\ndata: ./d (not initialised)\n\
@@ -199,7 +266,7 @@ mod tests {
 
     #[test]
     fn announcement_with_data_explains_unseal_and_audit_log() {
-        let text = announcement(true);
+        let text = announcement(DataState::Sealed);
         assert!(
             text.contains("data: ./d (initialised, sealed)\naudit log: /var/log/audit.log\n\nNext"),
             "{text}"
@@ -208,5 +275,16 @@ mod tests {
             text.contains("\n  bulkhead operator unseal ") && !text.contains("operator init"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn announcement_of_automatic_seal_names_next_command() {
+        let text = announcement(DataState::NotInitialised { seal: SealKind::Automatic });
+        assert!(text.contains("operator init       # prints the recovery keys"), "{text}");
+        let text = announcement(DataState::AwaitsMigration);
+        assert!(text.contains("\n  bulkhead operator unseal -migrate "), "{text}");
+        let text = announcement(DataState::Open("static".to_owned()));
+        assert!(text.contains("(initialised, unsealed by the seal static)"), "{text}");
+        assert!(text.contains("\n  bulkhead status\n"), "{text}");
     }
 }

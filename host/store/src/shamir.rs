@@ -138,6 +138,30 @@ impl KeyShare {
 }
 
 impl SealKey {
+    /// Reads a key from the content of a file or a variable: 32 raw bytes, or base64 (both
+    /// alphabets, with or without padding) or hexadecimal with surrounding white space. `None` for
+    /// any other content.
+    pub fn parse(content: &[u8]) -> Option<SealKey> {
+        if let Ok(key) = <[u8; KEY_BYTES]>::try_from(content) {
+            return Some(SealKey::from_bytes(key));
+        }
+        let text = std::str::from_utf8(content).ok()?.trim();
+        let bytes = if text.len() == 2 * KEY_BYTES {
+            of_hexadecimal(text)
+        } else {
+            let mut padded = Zeroizing::new(String::with_capacity(BASE64_CHARACTERS));
+            let characters = text.trim_end_matches('=').chars().map(|character| match character {
+                '-' => '+',
+                '_' => '/',
+                other => other,
+            });
+            characters.take(BASE64_CHARACTERS).for_each(|character| padded.push(character));
+            padded.push('=');
+            of_base64(&padded)
+        };
+        <[u8; KEY_BYTES]>::try_from(bytes?.as_slice()).ok().map(SealKey::from_bytes)
+    }
+
     /// Compares two keys in constant time.
     pub fn is_same(&self, other: &SealKey) -> bool {
         constant_time::verify_slices_are_equal(self.bytes(), other.bytes()).is_ok()

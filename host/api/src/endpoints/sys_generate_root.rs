@@ -67,7 +67,7 @@ pub(super) fn nonce() -> Field {
 
 /// Returns the fields of a request that gives a share.
 pub(super) fn share_fields() -> [Field; 2] {
-    let share = "one share of the unseal key, hexadecimal or base64";
+    let share = "one share of the unseal or recovery key, hexadecimal or base64";
     [field("key", FieldKind::String, share).secret(), nonce()]
 }
 

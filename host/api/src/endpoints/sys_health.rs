@@ -50,17 +50,17 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         }
     }
     let writes = seal.core().is_none_or(|core| is_of_use(&core));
-    let answered = match (status.config, status.sealed) {
+    let answered = match (status.initialized, status.sealed) {
         // A node that can no longer store or audit is unhealthy, and the code chosen by the caller
         // does not count.
         _ if !writes => 500,
-        (None, _) => status_code(codes, "uninitcode", 501)?,
-        (Some(_), true) => status_code(codes, "sealedcode", 503)?,
-        (Some(_), false) => status_code(codes, "activecode", 200)?,
+        (false, _) => status_code(codes, "uninitcode", 501)?,
+        (true, true) => status_code(codes, "sealedcode", 503)?,
+        (true, false) => status_code(codes, "activecode", 200)?,
     };
     let version = &seal.settings().reported_version;
     let mut body = json!({
-        "initialized": status.config.is_some(),
+        "initialized": status.initialized,
         "sealed": status.sealed,
         // A sealed node serves nothing, and monitoring counts a sealed node among the standby
         // nodes.

@@ -1,8 +1,9 @@
 //! `sys/rekey` and `sys/rotate/root`: other shares of the unseal key, made by a quorum of key
-//! holders (decision H61).
+//! holders (decision H61). `sys/rekey-recovery-key` and `sys/rotate/recovery`: the same for the
+//! recovery key of a server with an automatic seal (decision H89).
 //!
-//! The two families share one rekey: the first is for key holders without a token and off unless
-//! configured, the second needs a token.
+//! The families share one rekey: `rekey` is for key holders without a token and off unless
+//! configured, `rotate` needs a token.
 
 mod shown;
 
@@ -13,7 +14,7 @@ use super::row::{Endpoint, delete, field, read, write};
 use super::sys_generate_root::{given_share, nonce, share_fields};
 use super::sys_init::count;
 use bulkhead_core::Core;
-use bulkhead_core::key_holders::RekeyStatus;
+use bulkhead_core::key_holders::{RekeyStatus, RekeyTarget};
 use bulkhead_store::SealConfig;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;
@@ -21,19 +22,30 @@ use bulkhead_wire::response::Response;
 use serde_json::Value;
 use std::net::IpAddr;
 
+/// The families of paths for the recovery key.
+const RECOVERY: &str = "sys/rekey-recovery-key";
+const RECOVERY_WITH_TOKEN: &str = "sys/rotate/recovery";
+
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    [for_key_holders(), with_a_token(), backups()].into_iter().flatten().collect()
+    let families = [
+        for_key_holders("sys/rekey"),
+        for_key_holders(RECOVERY),
+        with_a_token("sys/rotate/root"),
+        with_a_token(RECOVERY_WITH_TOKEN),
+        backups(),
+    ];
+    families.into_iter().flatten().collect()
 }
 
 /// Returns the rows for key holders without a token.
-fn for_key_holders() -> Vec<Endpoint> {
-    let (begun, checked) = ("sys/rekey/init", "sys/rekey/verify");
+fn for_key_holders(family: &str) -> Vec<Endpoint> {
+    let (begun, checked) = (&format!("{family}/init"), &format!("{family}/verify"));
     vec![
         read(begun, "state of a rekey").without_a_token(status),
         write(begun, "begin a rekey").fields(start_fields()).without_a_token(start),
         delete(begun, "cancel a rekey").fields([nonce()]).without_a_token(cancel),
-        write("sys/rekey/update", "give a share of the replaced key")
+        write(&format!("{family}/update"), "give a share of the replaced key")
             .fields(share_fields())
             .without_a_token(give),
         read(checked, "number of verified new shares").without_a_token(verification),
@@ -45,8 +57,8 @@ fn for_key_holders() -> Vec<Endpoint> {
 }
 
 /// Returns the rows that need a token.
-fn with_a_token() -> Vec<Endpoint> {
-    let (begun, checked) = ("sys/rotate/root/init", "sys/rotate/root/verify");
+fn with_a_token(family: &str) -> Vec<Endpoint> {
+    let (begun, checked) = (&format!("{family}/init"), &format!("{family}/verify"));
     let sudo_row = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
     vec![
         read(begun, "state of a rekey, with a token").needs_sudo().handled_by(held_status),
@@ -55,7 +67,7 @@ fn with_a_token() -> Vec<Endpoint> {
         sudo_row(delete(begun, "cancel a rekey, with a token").fields([nonce()]))
             .handled_by(held_cancel),
         sudo_row(
-            write("sys/rotate/root/update", "give a share of the replaced key, with a token")
+            write(&format!("{family}/update"), "give a share of the replaced key, with a token")
                 .fields(share_fields()),
         )
         .handled_by(held_give),
@@ -74,19 +86,53 @@ fn with_a_token() -> Vec<Endpoint> {
 
 /// Returns the rows about stored shares. No share is ever stored.
 fn backups() -> Vec<Endpoint> {
-    let (old, new) = ("sys/rekey/backup", "sys/rotate/root/backup");
-    vec![
-        read(old, "shares stored in encrypted form: none").needs_sudo().handled_by(no_backup),
-        delete(old, "remove stored shares: none").needs_sudo().handled_by(remove_backup),
-        read(new, "shares stored encrypted: none").needs_sudo().handled_by(no_backup),
-        delete(new, "remove shares stored encrypted: none").needs_sudo().handled_by(remove_backup),
-    ]
+    let (read_text, delete_text) =
+        ("shares stored in encrypted form: none", "remove stored shares: none");
+    let paths = [
+        "sys/rekey/backup",
+        "sys/rekey/recovery-key-backup",
+        "sys/rotate/root/backup",
+        "sys/rotate/recovery/backup",
+    ];
+    let rows = paths.map(|path| {
+        [
+            read(path, read_text).needs_sudo().handled_by(no_backup),
+            delete(path, delete_text).needs_sudo().handled_by(remove_backup),
+        ]
+    });
+    rows.into_iter().flatten().collect()
+}
+
+/// Returns the key that a request to this path replaces.
+fn target(path: &str) -> RekeyTarget {
+    if path.starts_with(RECOVERY) || path.starts_with(RECOVERY_WITH_TOKEN) {
+        RekeyTarget::Recovery
+    } else {
+        RekeyTarget::Unseal
+    }
+}
+
+/// Checks that key holders may work without a token, and have a key of this kind.
+///
+/// # Errors
+/// 405 unless the configuration allows such work; 400 for a key that this server does not have.
+async fn check(call: &PublicCall<'_>) -> Result<(), Failure> {
+    check_allowed(call)?;
+    call.core.key_holders.check_target(target(&call.request.path)).await
+}
+
+/// Checks that key holders have a key of this kind.
+///
+/// # Errors
+/// 400 for a key that this server does not have.
+async fn check_held(call: &PermittedCall<'_>) -> Result<(), Failure> {
+    call.core.key_holders.check_target(target(&call.request.path)).await
 }
 
 fn start_fields() -> [Field; 6] {
     [
         field("secret_shares", FieldKind::Int, "number of shares of the new key"),
-        field("secret_threshold", FieldKind::Int, "number of shares for an unseal"),
+        field("secret_threshold", FieldKind::Int, "number of shares that are needed"),
         field(
             "require_verification",
             FieldKind::Bool,
@@ -113,20 +159,20 @@ async fn begin(
 
 /// `GET sys/rekey/init`.
 async fn status(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     Ok(bare_response(shown::status(&call.core.key_holders.rekey_status().await?)))
 }
 
 /// `POST sys/rekey/init`.
 async fn start(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     let started = begin(call.core, call.fields, call.request.remote).await?;
     Ok(bare_response(shown::status(&started)))
 }
 
 /// `DELETE sys/rekey/init`.
 async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
     call.core.key_holders.cancel_rekey(nonce, remote).await?;
     Ok(Response::no_content())
@@ -134,44 +180,47 @@ async fn cancel(call: PublicCall<'_>) -> Result<Response, Failure> {
 
 /// `POST sys/rekey/update`.
 async fn give(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     let share = given_share(call.fields, call.request.remote);
     Ok(bare_response(shown::step(&call.core.key_holders.give_to_rekey(share).await?)))
 }
 
 /// `GET sys/rekey/verify`.
 async fn verification(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     Ok(bare_response(shown::verification(&call.core.key_holders.verification_status().await?)))
 }
 
 /// `POST sys/rekey/verify`.
 async fn verify(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     let share = given_share(call.fields, call.request.remote);
     Ok(bare_response(shown::verified(&call.core.key_holders.give_to_verification(share).await?)))
 }
 
 /// `DELETE sys/rekey/verify`.
 async fn restart(call: PublicCall<'_>) -> Result<Response, Failure> {
-    check_allowed(&call)?;
+    check(&call).await?;
     let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
     Ok(bare_response(shown::verification(&restarted)))
 }
 
 /// `GET sys/rotate/root/init`.
 async fn held_status(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     Ok(enveloped(shown::held_status(&call.core.key_holders.rekey_status().await?)))
 }
 
 /// `POST sys/rotate/root/init`.
 async fn held_start(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     let started = begin(call.core, call.fields, call.request.remote).await?;
     Ok(enveloped(shown::held_status(&started)))
 }
 
 /// `DELETE sys/rotate/root/init`.
 async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     let (nonce, remote) = (call.fields.text("nonce"), call.request.remote);
     call.core.key_holders.cancel_rekey(nonce, remote).await?;
     Ok(ReplyBody::Nothing.into())
@@ -179,6 +228,7 @@ async fn held_cancel(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `POST sys/rotate/root/update`.
 async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     call.commit_token_check().await?;
     let share = given_share(call.fields, call.request.remote);
     Ok(enveloped(shown::held_step(&call.core.key_holders.give_to_rekey(share).await?)))
@@ -186,11 +236,13 @@ async fn held_give(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `GET sys/rotate/root/verify`.
 async fn held_verification(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     Ok(enveloped(shown::verification(&call.core.key_holders.verification_status().await?)))
 }
 
 /// `POST sys/rotate/root/verify`.
 async fn held_verify(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     call.commit_token_check().await?;
     let share = given_share(call.fields, call.request.remote);
     Ok(enveloped(shown::verified(&call.core.key_holders.give_to_verification(share).await?)))
@@ -198,6 +250,7 @@ async fn held_verify(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// `DELETE sys/rotate/root/verify`.
 async fn held_restart(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    check_held(&call).await?;
     let restarted = call.core.key_holders.restart_verification(call.fields.text("nonce")).await?;
     Ok(enveloped(shown::verification(&restarted)))
 }

@@ -27,8 +27,8 @@ pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
     let status = seal.status().await?;
     let date = BUILD_DATE.unwrap_or_default();
     let mut body = json!({
-        "type": "shamir",
-        "initialized": status.config.is_some(),
+        "type": status.kind,
+        "initialized": status.initialized,
         "sealed": status.sealed,
         "t": status.config.map_or(0, |config| config.threshold),
         "n": status.config.map_or(0, |config| config.shares),
@@ -39,13 +39,16 @@ pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
         // The same date under 2 names, for 2 families of clients.
         "build_date": date,
         "commit_date": date,
-        "migration": false,
-        "recovery_seal": false,
+        "migration": status.awaits_migration,
+        "recovery_seal": status.is_automatic,
         // The embedded store belongs to a single node.
         "ha_enabled": false,
         "storage_type": "sqlite",
     });
     name_cluster(&mut body, status.cluster_id);
+    if let (true, Value::Object(members)) = (status.is_automatic, &mut body) {
+        members.insert("recovery_seal_type".to_owned(), json!("shamir"));
+    }
     if let (true, Value::Object(members)) = (status.has_wrong_share, &mut body) {
         members.insert("warnings".to_owned(), json!([WRONG_SHARE]));
     }

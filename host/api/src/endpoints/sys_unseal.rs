@@ -5,6 +5,7 @@ use super::call::{PermittedCall, SealedCall};
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, write};
 use super::sys_seal_status;
+use bulkhead_core::seal::UnsealShare;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
@@ -15,7 +16,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
         field("key", FieldKind::String, "a share of the unseal key, hexadecimal or base64")
             .secret(),
         field("reset", FieldKind::Bool, "discard the shares from this address"),
-        field("migrate", FieldKind::Bool, "not in this version"),
+        field("migrate", FieldKind::Bool, "give the data the seal of the configuration"),
     ];
     vec![
         write("sys/unseal", "give a share of the key").fields(fields).while_sealed(unseal),
@@ -26,11 +27,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// `POST sys/unseal`: takes a share, or forgets the shares from the caller's address.
 async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
     let SealedCall { seal, remote, fields } = call;
-    if fields.flag("migrate", false) {
-        return Err(Failure::invalid(
-            "migrate is not supported: there is no other seal to migrate from",
-        ));
-    }
     if fields.flag("reset", false) {
         if seal.core().is_some() {
             let message = "the service is open and holds no shares; seal the service first";
@@ -45,7 +41,7 @@ async fn unseal(call: SealedCall<'_>) -> Result<Response, Failure> {
             "key is required: a share of the unseal key, or reset=true to begin again",
         ));
     }
-    seal.unseal(share, remote).await?;
+    seal.unseal(UnsealShare { share, migrate: fields.flag("migrate", false), remote }).await?;
     sys_seal_status::show(seal).await
 }
 

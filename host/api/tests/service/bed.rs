@@ -3,6 +3,7 @@
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
@@ -78,6 +79,7 @@ impl Bed {
         let log = Arc::new(Lines::default());
         let settings = ServiceSettings {
             directory: directory.clone(),
+            seal: SealSetting::Shamir,
             officials,
             compiler: profile().join("bulkhead"),
             plugin_directory: None,

@@ -12,6 +12,7 @@ use crate::option::CommandOption;
 use crate::output::TableRows;
 use crate::problem::CommandProblem;
 use crate::session::Session;
+use crate::terminal::escape_controls;
 use crate::wrapping::{AnswerWrapping, NEVER_WRAPPED};
 use hyper::Method;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ const THRESHOLD: u64 = 3;
 pub(crate) const REKEY: Command = Command {
     words: "operator rekey",
     takes: "[KEY|-]",
-    about: "replace the unseal keys by others, and their number\n\n\
+    about: "replace the unseal keys or the recovery keys by others, and their number\n\n\
             1. -init begins, and prints a nonce.\n\
             2. Each holder of an old key runs the command without options and gives the key.\n\
             3. The last holder gets the new keys, this once. The old keys become invalid.\n\n\
@@ -46,6 +47,11 @@ pub(crate) const REKEY: Command = Command {
                 "verify",
                 "with -init: use new keys once given back; else: give a new key back",
             ),
+            CommandOption::text(
+                "target",
+                "KEYS",
+                "barrier for the unseal keys, the default, or recovery for the recovery keys",
+            ),
         ],
         SHARED,
     ],
@@ -54,12 +60,12 @@ pub(crate) const REKEY: Command = Command {
 };
 
 fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
-    let init = path(session, "sys/rekey/init", "sys/rotate/root/init");
-    let verify = path(session, "sys/rekey/verify", "sys/rotate/root/verify");
+    let target = RekeyTarget::of(session)?;
+    let (init, verify) = (target.path(session, "init"), target.path(session, "verify"));
     let is_verification = session.options.switch("verify");
     let status_path = if is_verification { &verify } else { &init };
     match act(session)? {
-        Some("init") => begin(session, &init, is_verification),
+        Some("init") => begin(session, target, is_verification),
         Some("cancel") if is_verification => {
             let answer =
                 session.ask("beginning again", &ServerRequest::new(Method::DELETE, &verify))?;
@@ -67,7 +73,7 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
         }
         Some("cancel") => {
             let answer = session.ask("cancelling", &ServerRequest::new(Method::DELETE, &init))?;
-            session.show_or(&answer, "the rekey is cancelled; the unseal keys stay the same")
+            session.show_or(&answer, "the rekey is cancelled; the keys stay the same")
         }
         Some(_) => {
             let call = ServerRequest::new(Method::GET, status_path);
@@ -75,13 +81,57 @@ fn run(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
             session.show_rows(&answer, progress_rows(&answer))
         }
         None if is_verification => give_back(session, &verify),
-        None => give(session, &init),
+        None => give(session, target),
+    }
+}
+
+/// The keys to replace.
+#[derive(Clone, Copy)]
+enum RekeyTarget {
+    Unseal,
+    Recovery,
+}
+
+impl RekeyTarget {
+    fn of(session: &Session<'_, '_>) -> Result<Self, CommandProblem> {
+        match session.options.value("target") {
+            None | Some("barrier" | "unseal") => Ok(Self::Unseal),
+            Some("recovery") => Ok(Self::Recovery),
+            Some(other) => Err(CommandProblem::usage(format!(
+                "-target={} names no keys; give barrier or recovery",
+                escape_controls(other)
+            ))),
+        }
+    }
+
+    fn path(self, session: &Session<'_, '_>, leaf: &str) -> String {
+        let (open, authenticated) = match self {
+            Self::Unseal => ("sys/rekey", "sys/rotate/root"),
+            Self::Recovery => ("sys/rekey-recovery-key", "sys/rotate/recovery"),
+        };
+        path(session, &format!("{open}/{leaf}"), &format!("{authenticated}/{leaf}"))
+    }
+
+    /// Returns the option of the next commands.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Unseal => "",
+            Self::Recovery => " -target=recovery",
+        }
+    }
+
+    /// Returns the start of a row's name.
+    fn row(self) -> &'static str {
+        match self {
+            Self::Unseal => "unseal_key",
+            Self::Recovery => "recovery_key",
+        }
     }
 }
 
 fn begin(
     session: &mut Session<'_, '_>,
-    init: &str,
+    target: RekeyTarget,
     is_verified: bool,
 ) -> Result<u8, CommandProblem> {
     let shares = session.options.number("key-shares");
@@ -94,34 +144,49 @@ fn begin(
         "secret_threshold": threshold,
         "require_verification": is_verified,
     });
-    let answer =
-        session.ask("beginning", &ServerRequest::new(Method::PUT, init).with_fields(body))?;
-    let below = "\nNext: each holder of an old key runs bulkhead operator rekey\n";
-    show_with(session, &answer, &progress_rows(&answer), below)
+    let call = ServerRequest::new(Method::PUT, target.path(session, "init")).with_fields(body);
+    let answer = session.ask("beginning", &call)?;
+    let below = format!(
+        "\nNext: each holder of an old key runs bulkhead operator rekey{}\n",
+        target.option()
+    );
+    show_with(session, &answer, &progress_rows(&answer), &below)
 }
 
-fn give(session: &mut Session<'_, '_>, init: &str) -> Result<u8, CommandProblem> {
-    let update = path(session, "sys/rekey/update", "sys/rotate/root/update");
-    let answer = give_key(session, &update, init)?;
+fn give(session: &mut Session<'_, '_>, target: RekeyTarget) -> Result<u8, CommandProblem> {
+    let (update, init) = (target.path(session, "update"), target.path(session, "init"));
+    let answer = give_key(session, &update, &init)?;
     if !is_complete(&answer) {
         return session.show_rows(&answer, progress_rows(&answer));
     }
     let is_awaited =
         member(&answer, "verification_required").and_then(Value::as_bool) == Some(true);
     let below = if is_awaited {
-        "\nThese keys are shown this once. The old keys stay valid until enough of these were \
-         given back.\n\
-         Next: each holder of a new key runs bulkhead operator rekey -verify\n"
+        format!(
+            "\nThese keys are shown this once. The old keys stay valid until enough of these were \
+             given back.\n\
+             Next: each holder of a new key runs bulkhead operator rekey -verify{}\n",
+            target.option()
+        )
     } else {
         "\nThese keys are shown this once, and are stored nowhere. The old keys open nothing any \
          more.\n"
+            .to_owned()
     };
-    let shown = show_with(session, &answer, &keys(&answer), below);
+    let shown = show_with(session, &answer, &keys(&answer, target.row()), &below);
     let remedy = if is_awaited {
         "cancel the rekey and begin again; the old keys are valid"
     } else {
-        "the server stays open until the next seal, and nobody can open the server afterwards: \
-         move all secrets to another server before"
+        match target {
+            RekeyTarget::Unseal => {
+                "the server stays open until the next seal, and nobody can open the server \
+                 afterwards: move all secrets to another server before"
+            }
+            RekeyTarget::Recovery => {
+                "the server opens by its seal alone, and nobody has recovery keys: move all \
+                 secrets to another server"
+            }
+        }
     };
     shown.map_err(|problem| CommandProblem {
         message: format!("{}; the keys were not shown: {remedy}", problem.message),
@@ -140,11 +205,11 @@ fn give_back(session: &mut Session<'_, '_>, verify: &str) -> Result<u8, CommandP
 }
 
 /// Returns a row for each key, in order, and the nonces.
-fn keys(answer: &ServerAnswer) -> TableRows {
+fn keys(answer: &ServerAnswer, row: &str) -> TableRows {
     let keys = member(answer, "keys_base64").and_then(Value::as_array).into_iter().flatten();
     let mut rows: TableRows = keys
         .enumerate()
-        .map(|(index, key)| (format!("unseal_key_{}", index + 1), key.clone()))
+        .map(|(index, key)| (format!("{row}_{}", index + 1), key.clone()))
         .collect();
     let nonces = ["nonce", "verification_nonce"].into_iter();
     rows.extend(nonces.filter_map(|name| {

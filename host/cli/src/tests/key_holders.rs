@@ -118,11 +118,21 @@ fn key_holder_status_and_cancel_call_their_endpoints() {
         (&["rekey", "-verify", "-status"], "GET /v1/sys/rekey/verify"),
         (&["rekey", "-verify", "-cancel"], "DELETE /v1/sys/rekey/verify"),
         (&["rekey", "-status", "-with-token"], "GET /v1/sys/rotate/root/init"),
+        (&["rekey", "-status", "-target=barrier"], "GET /v1/sys/rekey/init"),
+        (&["rekey", "-status", "-target=recovery"], "GET /v1/sys/rekey-recovery-key/init"),
+        (
+            &["rekey", "-verify", "-status", "-target=recovery", "-with-token"],
+            "GET /v1/sys/rotate/recovery/verify",
+        ),
     ] {
         let (ran, (line, _, _)) = against(200, &started(), &[&["operator"], words].concat(), "");
         assert_eq!((ran.code, line.as_str()), (0, format!("{request_line} HTTP/1.1").as_str()));
     }
-    for words in [&["generate-root", "-init", "-cancel"][..], &["rekey", "-status", "canary"]] {
+    for words in [
+        &["generate-root", "-init", "-cancel"][..],
+        &["rekey", "-status", "canary"],
+        &["rekey", "-status", "-target=both"],
+    ] {
         let ran = run_with(&[&["operator"], words].concat(), "", &[]);
         assert!(ran.code == 2 && !ran.err.contains("canary"), "{}", ran.err);
     }
@@ -163,4 +173,43 @@ fn rekey_verify_sends_key_with_verification_nonce() {
     assert_eq!(requests[1].0, "PUT /v1/sys/rekey/verify HTTP/1.1");
     assert_eq!(requests[1].2, r#"{"key":"k","nonce":"v-1"}"#);
     assert!(ran.out.contains("new keys are in use"), "{}", ran.out);
+}
+
+#[test]
+fn init_asks_seal_and_prints_recovery_keys() {
+    let status = json!({"recovery_seal": true, "type": "static", "initialized": false});
+    let made = json!({"keys": [], "keys_base64": [], "recovery_keys": ["c0"],
+        "recovery_keys_base64": ["key-1", "key-2"], "root_token": "bhs.root"});
+    let (ran, requests) = in_turn(vec![status.clone(), made.clone()], &["operator", "init"], "");
+    let lines: Vec<&str> = requests.iter().map(|(line, _, _)| line.as_str()).collect();
+    assert_eq!(lines, ["GET /v1/sys/seal-status HTTP/1.1", "PUT /v1/sys/init HTTP/1.1"]);
+    assert_eq!(requests[1].2, r#"{"recovery_shares":5,"recovery_threshold":3}"#);
+    let expected = "Recovery Key 1: key-1\nRecovery Key 2: key-2\n\nInitial Root Token: bhs.root\n";
+    assert!(ran.out.starts_with(expected) && ran.out.contains("opens by itself"), "{}", ran.out);
+    let words = ["operator", "init", "-recovery-shares=2", "-format=json"];
+    let (ran, (_, _, sent)) = against(200, &made, &words, "");
+    assert_eq!(sent, r#"{"recovery_shares":2,"recovery_threshold":2}"#);
+    let printed: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(printed["recovery_keys_b64"], json!(["key-1", "key-2"]));
+    assert_eq!(
+        (&printed["recovery_keys_shares"], &printed["unseal_shares"]),
+        (&json!(2), &json!(0))
+    );
+    let shamir = json!({"recovery_seal": false, "type": "shamir", "initialized": false});
+    let unsealing = json!({"keys": ["c0"], "keys_base64": ["key-1"], "root_token": "bhs.root"});
+    let (ran, requests) = in_turn(vec![shamir, unsealing], &["operator", "init"], "");
+    assert_eq!(requests[1].2, r#"{"secret_shares":5,"secret_threshold":3}"#);
+    assert!(ran.out.starts_with("Unseal Key 1: key-1\n"), "{}", ran.out);
+    let ran = run_with(&["operator", "init", "-key-shares=3", "-recovery-shares=3"], "", &[]);
+    assert!(ran.code == 2 && ran.err.contains("-recovery-"), "{}", ran.err);
+}
+
+#[test]
+fn unseal_sends_migrate_only_on_request() {
+    let body = json!({"sealed": true, "t": 3, "n": 5, "progress": 1});
+    let words = ["operator", "unseal", "-migrate", "-"];
+    let (_, (_, _, sent)) = against(200, &body, &words, "c0ffee\n");
+    assert_eq!(sent, r#"{"key":"c0ffee","migrate":true}"#);
+    let (_, (_, _, sent)) = against(200, &body, &["operator", "unseal", "-"], "c0ffee\n");
+    assert_eq!(sent, r#"{"key":"c0ffee"}"#);
 }

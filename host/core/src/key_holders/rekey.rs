@@ -1,4 +1,5 @@
-//! Rekeying: a quorum of key holders replaces the unseal key and its shares.
+//! Rekeying: a quorum of key holders replaces their key and its shares: the unseal key, or the
+//! recovery key beside an automatic seal.
 //!
 //! This file prevents new shares that nobody holds from being the only shares: with verification,
 //! the old shares stay valid until a quorum of the new ones was given back.
@@ -12,8 +13,19 @@ use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;
 
 /// Paths that show the progress and the nonce.
-const STATUS: &str = "sys/rekey/init or sys/rotate/root/init";
-const VERIFICATION: &str = "sys/rekey/verify or sys/rotate/root/verify";
+const STATUS: &str = "sys/rekey/init or sys/rotate/root/init (for recovery keys, \
+    sys/rekey-recovery-key/init or sys/rotate/recovery/init)";
+const VERIFICATION: &str = "sys/rekey/verify or sys/rotate/root/verify (for recovery keys, \
+    sys/rekey-recovery-key/verify or sys/rotate/recovery/verify)";
+
+/// The key that a caller wants to replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RekeyTarget {
+    /// The unseal key of data that people open.
+    Unseal,
+    /// The recovery key of data with an automatic seal.
+    Recovery,
+}
 
 /// A rekey in progress.
 pub(super) struct Rekey {
@@ -97,6 +109,28 @@ const IN_DOUBT: &str = "the disk failed while the new key was stored: keep the o
     shares, and try both at the next unsealing";
 
 impl KeyHolders {
+    /// Checks that the holders of this server have a key of this kind.
+    ///
+    /// # Errors
+    /// 400 for the other kind.
+    pub async fn check_target(&self, target: RekeyTarget) -> Result<(), Failure> {
+        let seals = self.directory.seals().await?;
+        let automatic = seals.and_then(|seals| seals.automatic);
+        let refusal = match (target, automatic) {
+            (RekeyTarget::Unseal, Some(seal)) => format!(
+                "a seal of type {} has no unseal key: rekey the recovery key at \
+                 sys/rekey-recovery-key or sys/rotate/recovery (bulkhead operator rekey \
+                 -target=recovery)",
+                seal.kind
+            ),
+            (RekeyTarget::Recovery, None) => "a seal of type shamir has no recovery key: rekey \
+                the unseal key at sys/rekey or sys/rotate/root (bulkhead operator rekey)"
+                .to_owned(),
+            _ => return Ok(()),
+        };
+        Err(Failure::invalid(refusal))
+    }
+
     /// Returns the progress of the rekey.
     ///
     /// # Errors

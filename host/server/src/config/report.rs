@@ -11,7 +11,7 @@ use std::fmt;
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.report_listener(f)?;
-        writeln!(f, "keeps the data in {}, opened by Shamir's shares", self.data.display())?;
+        writeln!(f, "keeps the data in {}, {}", self.data.display(), self.seal)?;
         self.report_audit(f)?;
         self.report_ambient(f)?;
         self.outbound.report(f)?;

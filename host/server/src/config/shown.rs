@@ -27,7 +27,7 @@ impl Config {
         let members = [
             ("listeners", json!(listeners)),
             ("storage", json!({ "type": "sqlite" })),
-            ("seals", json!([{ "type": "shamir", "disabled": false }])),
+            ("seals", json!([{ "type": self.seal.kind(), "disabled": false }])),
             ("default_lease_ttl", json!(self.default_lease_ttl)),
             ("max_lease_ttl", json!(self.max_lease_ttl)),
             ("api_addr", json!(self.api_address)),

@@ -1,7 +1,7 @@
-//! `storage` and `seal`: the place of the data, and the way to open them.
+//! `storage`: the place of the data.
 //!
 //! This file prevents a server that starts empty instead of with the data of the file's author:
-//! another storage or seal is refused, with the block to write.
+//! another storage is refused, with the block to write.
 
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, SectionWords};
@@ -44,25 +44,6 @@ const STORAGES: [(&str, &str); 24] = [
     ("zookeeper", OTHER_STORAGE),
 ];
 
-const SEAL_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], foreign: &[] };
-
-const OTHER_SEAL: &str = "this version supports only Shamir's shares, entered after each start; \
-    write seal \"shamir\" {}, or no seal at all";
-
-/// Seals of Vault and OpenBao, and of later versions.
-const SEALS: [(&str, &str); 10] = [
-    ("alicloudkms", OTHER_SEAL),
-    ("awskms", OTHER_SEAL),
-    ("azurekeyvault", OTHER_SEAL),
-    ("gcpckms", OTHER_SEAL),
-    ("kmip", OTHER_SEAL),
-    ("ocikms", OTHER_SEAL),
-    ("pkcs11", OTHER_SEAL),
-    ("static", OTHER_SEAL),
-    ("transit", OTHER_SEAL),
-    ("yandexcloudkms", OTHER_SEAL),
-];
-
 /// Reads the data directory.
 pub(super) fn data_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
     if file.blocks("storage").next().is_none() {
@@ -76,11 +57,4 @@ pub(super) fn data_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
 
 fn missing(file: &ConfigSection<'_>) -> ConfigError {
     file.error(format!("there is no storage: write {STORAGE_EXAMPLE}"))
-}
-
-/// Checks the seal. The only kind has no settings: the keys are in no file.
-pub(super) fn check_seal(file: &ConfigSection<'_>) {
-    if let Some(block) = file.single_block("seal", "shamir", &SEALS) {
-        block.section(&SEAL_WORDS);
-    }
 }

@@ -245,3 +245,33 @@ fn numbers_outside_contract_are_refused_with_value() {
         Err(StoreFault::Refused(_))
     ));
 }
+
+#[test]
+fn whole_key_is_parsed_from_raw_bytes_and_texts() {
+    let raw: [u8; 32] = std::array::from_fn(|position| u8::try_from(position * 8).unwrap() ^ 0xfb);
+    let standard = STANDARD.encode(raw);
+    assert!(standard.contains(['+', '/']) && standard.ends_with('='), "{standard}");
+    let url_safe = standard.replace('+', "-").replace('/', "_");
+    let texts = [
+        hexadecimal::text(&raw),
+        hexadecimal::text(&raw).to_uppercase(),
+        format!("{}\n", hexadecimal::text(&raw)),
+        format!("  {standard}\r\n"),
+        standard.trim_end_matches('=').to_owned(),
+        url_safe,
+        standard,
+    ];
+    let contents = texts.iter().map(|text| text.as_bytes().to_vec()).chain([raw.to_vec()]);
+    for content in contents {
+        let key = SealKey::parse(&content).unwrap_or_else(|| panic!("{content:?}"));
+        assert_eq!(key.bytes(), &raw);
+    }
+    let mut with_line_feed = raw.to_vec();
+    with_line_feed.push(b'\n');
+    let long = [STANDARD.encode(raw), "AAAA".to_owned()].concat();
+    for content in
+        [&b""[..], b"x", &raw[..31], &with_line_feed, &[b'g'; 64], long.as_bytes(), &[b'a'; 66]]
+    {
+        assert!(SealKey::parse(content).is_none(), "{content:?}");
+    }
+}

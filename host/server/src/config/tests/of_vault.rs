@@ -94,7 +94,7 @@ fn all_file_errors_are_named_in_line_order() {
     let says = [
         (3, "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }"),
         (8, "ha_storage: a single server has the data"),
-        (9, "seal \"awskms\": this version supports only Shamir's shares"),
+        (9, "seal \"awskms\": this version opens the data with Shamir's shares"),
         (12, "trusted_proxies = [\"10.0.0.0/8\"]"),
         (13, "no effect without TLS"),
         (15, "given on line 10 already; a server has one listener of each kind"),

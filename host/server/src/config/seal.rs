@@ -1,0 +1,229 @@
+//! `seal`: the way to open the data after a start.
+//!
+//! This file prevents a key in the configuration, and a start under another seal than the author
+//! meant: a key is in a file of the server's user or in a variable, and an unsupported seal is
+//! refused with the block to write.
+
+use super::findings::ConfigError;
+use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
+use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
+use bulkhead_tls::NamedFile;
+use bulkhead_wire::failure::quoted;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+const SHAMIR_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], foreign: &[] };
+const STATIC_WORDS: SectionWords =
+    SectionWords { keys: &[CURRENT.id, CURRENT.key, PREVIOUS.id, PREVIOUS.key], ..SHAMIR_WORDS };
+
+/// The settings of a key.
+struct KeyWords {
+    id: &'static str,
+    key: &'static str,
+}
+
+const CURRENT: KeyWords = KeyWords { id: "current_key_id", key: "current_key" };
+const PREVIOUS: KeyWords = KeyWords { id: "previous_key_id", key: "previous_key" };
+
+const KEY_EXAMPLE: &str = "\"file:///run/credentials/bulkhead.service/seal.key\"";
+const KEY_BYTES: usize = 32;
+/// Maximum length of a key's name, in bytes.
+const ID_MAX: usize = 128;
+
+const OTHER_SEAL: &str = "this version opens the data with Shamir's shares, entered after each \
+    start, or with a key of the machine; write seal \"shamir\" {}, or seal \"static\" { \
+    current_key_id = \"1\" current_key = \"file://…\" }";
+
+/// Seals of Vault and OpenBao, and of later versions.
+const SEALS: [(&str, &str); 9] = [
+    ("alicloudkms", OTHER_SEAL),
+    ("awskms", OTHER_SEAL),
+    ("azurekeyvault", OTHER_SEAL),
+    ("gcpckms", OTHER_SEAL),
+    ("kmip", OTHER_SEAL),
+    ("ocikms", OTHER_SEAL),
+    ("pkcs11", OTHER_SEAL),
+    ("transit", OTHER_SEAL),
+    ("yandexcloudkms", OTHER_SEAL),
+];
+
+/// A lookup of an environment variable.
+type SealEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The seal of the file, before its keys are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SealSettings {
+    /// People give shares after each start.
+    #[default]
+    Shamir,
+    /// The server opens the data with a key of its machine.
+    Static { current: KeySetting, previous: Option<KeySetting> },
+}
+
+/// The name of a key, and the place of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeySetting {
+    setting: &'static str,
+    id: String,
+    source: KeySource,
+}
+
+/// The place of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum KeySource {
+    File(PathBuf),
+    Variable(String),
+}
+
+/// Reads the seal.
+pub(super) fn settings(file: &ConfigSection<'_>) -> SealSettings {
+    let wanted = BlockKinds {
+        name: "seal",
+        kinds: ["shamir", "static"],
+        unserved: &SEALS,
+        twice: "leave one of the two out",
+    };
+    let [shamir, fixed] = file.blocks_of_kinds(&wanted);
+    if let Some(block) = &shamir {
+        block.section(&SHAMIR_WORDS);
+    }
+    let Some(block) = fixed else { return SealSettings::Shamir };
+    if shamir.is_some() {
+        file.refuse(block.error(
+            "the file has a seal \"shamir\", too; leave one of the two out (the data are migrated \
+             between seals by: bulkhead operator unseal -migrate)",
+        ));
+    }
+    let section = block.section(&STATIC_WORDS);
+    let current = key(&section, &CURRENT);
+    let has_previous =
+        section.value(PREVIOUS.id).is_some() || section.value(PREVIOUS.key).is_some();
+    let previous = if has_previous { key(&section, &PREVIOUS) } else { None };
+    let Some(current) = current else { return SealSettings::Shamir };
+    if let (Some(previous), Some(value)) = (&previous, section.value(PREVIOUS.id))
+        && previous.id == current.id
+    {
+        section.refuse(value.error(format!(
+            "{} is current_key_id, too; give each key a different name",
+            quoted(&previous.id)
+        )));
+    }
+    SealSettings::Static { current, previous }
+}
+
+/// Reads a key's name and place. `None`: an error is kept.
+fn key(section: &ConfigSection<'_>, words: &KeyWords) -> Option<KeySetting> {
+    let (id, source) =
+        (section.required(words.id, "\"1\""), section.required(words.key, KEY_EXAMPLE));
+    let id = id.and_then(|value| section.keep(key_id(&value)));
+    let source = source.and_then(|value| section.keep(key_source(&value)));
+    Some(KeySetting { setting: words.key, id: id?, source: source? })
+}
+
+fn key_id(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    let text = value.text()?;
+    let is_name = (1..=ID_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+    if is_name {
+        return Ok(text.to_owned());
+    }
+    Err(value.error(format!(
+        "{} is not a name of a key; write 1 to {ID_MAX} printable characters, such as \"2026-11\"",
+        quoted(text)
+    )))
+}
+
+/// Reads the place of a key. The text is not repeated in an error: it may be the key itself.
+fn key_source(value: &ConfigValue<'_>) -> Result<KeySource, ConfigError> {
+    let text = value.text()?;
+    if let Some(path) = text.strip_prefix("file://").filter(|path| path.starts_with('/')) {
+        return Ok(KeySource::File(path.into()));
+    }
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if let Some(name) = text.strip_prefix("env://").filter(is_name) {
+        return Ok(KeySource::Variable(name.to_owned()));
+    }
+    Err(value.error(format!(
+        "the value is not the place of a key, and this file may not hold the key; write {KEY_EXAMPLE} \
+         or \"env://BULKHEAD_SEAL_KEY\""
+    )))
+}
+
+impl SealSettings {
+    /// Returns the kind of the seal.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Shamir => "shamir",
+            Self::Static { .. } => "static",
+        }
+    }
+
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// The unusable key, and the remedy.
+    pub(crate) fn load(&self, environment: SealEnvironment<'_>) -> Result<SealSetting, String> {
+        let Self::Static { current, previous } = self else { return Ok(SealSetting::Shamir) };
+        let current = current.load(environment)?;
+        let previous = previous.as_ref().map(|key| key.load(environment)).transpose()?;
+        if previous.as_ref().is_some_and(|previous| previous.is_same_key(&current)) {
+            return Err(format!(
+                "{} and {} are the same key; give the key that was in use before, or leave {} and \
+                 {} out",
+                CURRENT.key, PREVIOUS.key, PREVIOUS.key, PREVIOUS.id
+            ));
+        }
+        Ok(SealSetting::Static(StaticSeal { current, previous }))
+    }
+}
+
+impl KeySetting {
+    fn load(&self, environment: SealEnvironment<'_>) -> Result<StaticKey, String> {
+        let content = match &self.source {
+            KeySource::File(path) => {
+                return self.parse(&NamedFile::new(self.setting, path).secret()?);
+            }
+            KeySource::Variable(name) => environment(name),
+        };
+        let content = content.ok_or_else(|| {
+            format!("{self} is not set; set the variable, or write the key to a file")
+        })?;
+        self.parse(content.as_encoded_bytes())
+    }
+
+    fn parse(&self, content: &[u8]) -> Result<StaticKey, String> {
+        StaticKey::parse(&self.id, content).ok_or_else(|| {
+            format!(
+                "{self} holds {} bytes, which are no key; give {KEY_BYTES} bytes, raw or in base64 \
+                 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
+                content.len()
+            )
+        })
+    }
+}
+
+impl fmt::Display for KeySetting {
+    /// Writes the setting and the place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            KeySource::File(path) => write!(f, "{} {}", self.setting, path.display()),
+            KeySource::Variable(name) => write!(f, "{} env://{name}", self.setting),
+        }
+    }
+}
+
+impl fmt::Display for SealSettings {
+    /// Writes how the data are opened, for the report of `--check`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Static { current, previous } = self else {
+            return f.write_str("opened by Shamir's shares");
+        };
+        write!(f, "opened by the key {} of {current}", quoted(&current.id))?;
+        match previous {
+            Some(previous) => write!(f, ", or once by {} of {previous}", quoted(&previous.id)),
+            None => Ok(()),
+        }
+    }
+}
