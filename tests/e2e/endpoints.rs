@@ -183,6 +183,7 @@ fn all_rows() -> Vec<EndpointCall> {
         operators::rows(),
         operators::rows_before_opening(),
         key_holders::rows(),
+        key_holders::recovery_rows(),
     ];
     files.into_iter().flatten().collect()
 }

@@ -61,6 +61,7 @@ mod root_rotation;
 mod scheduler;
 mod sealed;
 mod sealed_process;
+mod seals;
 mod secrecy;
 mod static_roles;
 mod stops;

@@ -30,6 +30,7 @@ mod recovery;
 mod rekey;
 mod rotations;
 mod scheduler;
+mod seals;
 mod stage;
 mod versions;
 mod wrapping;

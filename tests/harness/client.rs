@@ -28,7 +28,7 @@ const ENVELOPE: [&str; 9] = [
 ];
 
 /// Paths whose answers have no envelope.
-const BARE: [&str; 15] = [
+const BARE: [&str; 18] = [
     "identity/oidc/introspect",
     "sys/health",
     "sys/in-flight-req",
@@ -39,6 +39,9 @@ const BARE: [&str; 15] = [
     "sys/metrics",
     "sys/generate-root/attempt",
     "sys/generate-root/update",
+    "sys/rekey-recovery-key/init",
+    "sys/rekey-recovery-key/update",
+    "sys/rekey-recovery-key/verify",
     "sys/rekey/init",
     "sys/rekey/update",
     "sys/rekey/verify",

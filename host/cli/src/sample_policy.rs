@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Paths of the host that need `sudo` besides the capability, as `docs/host-endpoints.md` lists
 /// them: the operations, and the path with `{name}` for a segment and `{name+}` for one or more.
-const SUDO: [(&str, &str); 40] = [
+const SUDO: [(&str, &str); 45] = [
     ("read", "sys/audit"),
     ("write", "sys/audit-hash/{path}"),
     ("delete write", "sys/audit/{path}"),
@@ -37,11 +37,16 @@ const SUDO: [(&str, &str); 40] = [
     ("write", "sys/plugins/reload/{type}/{name}"),
     ("delete write", "sys/plugins/runtimes/catalog/{type}/{name}"),
     ("delete read", "sys/rekey/backup"),
+    ("delete read", "sys/rekey/recovery-key-backup"),
     ("write", "sys/remount"),
     ("write", "sys/revoke-force/{prefix+}"),
     ("write", "sys/revoke-prefix/{prefix+}"),
     ("write", "sys/rotate"),
     ("write", "sys/rotate/keyring"),
+    ("delete read", "sys/rotate/recovery/backup"),
+    ("delete read write", "sys/rotate/recovery/init"),
+    ("write", "sys/rotate/recovery/update"),
+    ("delete read write", "sys/rotate/recovery/verify"),
     ("delete read", "sys/rotate/root/backup"),
     ("delete read write", "sys/rotate/root/init"),
     ("write", "sys/rotate/root/update"),

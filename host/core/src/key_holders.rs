@@ -65,7 +65,7 @@ impl GivenShare<'_> {
     fn add_to(&self, quorum: &mut Quorum) -> Result<Vec<SealKey>, Failure> {
         if self.share.is_empty() {
             return Err(Failure::invalid(
-                "key is required: a share of the unseal key or of the recovery key, hexadecimal or base64",
+                "key is required: a share of the unseal or recovery key, hexadecimal or base64",
             ));
         }
         let share =

@@ -99,9 +99,9 @@ impl ServiceSeal {
         Ok(self.directory.seals().await?.is_some())
     }
 
-    /// Creates a new cluster in the empty directory. `split` is the split of the unseal key; with an
-    /// automatic seal, of the recovery key, or `None` for no recovery key. The cluster stays sealed
-    /// unless an automatic seal opens the cluster.
+    /// Creates a new cluster in the empty directory. `split` is the split of the unseal key; with
+    /// an automatic seal, of the recovery key, or `None` for no recovery key. The cluster stays
+    /// sealed unless an automatic seal opens the cluster.
     ///
     /// # Errors
     /// 400 if the directory is already initialised, and for an unseal key without a split.

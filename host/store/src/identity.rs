@@ -21,7 +21,7 @@ use crate::keyring::{Keyring, RootKey};
 use crate::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
 use crate::seal::Seal;
 use crate::sqlite::{self, Database, TransactionOutcome};
-use meta::{RowFault, number, read_row, row, write_row};
+use meta::{MetaFault, number, read_row, row, write_row};
 pub(crate) use meta::{put_time, replace_automatic, replace_holders, replace_keyring};
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
@@ -279,8 +279,8 @@ pub(crate) async fn read_rows(
         refused(path, &format!("has lost or damaged the row {name:?} of the store's identity"))
     };
     let of_row = |fault| match fault {
-        RowFault::Lost(name) => lost(name),
-        RowFault::Unread(fault) => fault,
+        MetaFault::Lost(name) => lost(name),
+        MetaFault::Unread(fault) => fault,
     };
     let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
     let holders = meta::read_holders(connection).await.map_err(of_row)?;

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn sealed_root_key_opens_by_its_own_seal_alone() {
+    fn sealed_root_key_opens_by_own_seal_alone() {
         let root = RootKey::generate().unwrap();
         let holders = HolderSeal::make(&root, &HERE, (THREE_OF_FIVE, &key(1))).unwrap();
         let automatic = AutomaticRoot::make(&root, &HERE, (seal(), &key(1))).unwrap();

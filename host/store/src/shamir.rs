@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::convert::Infallible;
 use std::{fmt, mem};
@@ -24,6 +25,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::cipher::{self, KEY_BYTES, SealKey};
 use crate::fault::StoreFault;
+use text::{of_base64, of_hexadecimal};
 
 /// Maximum number of shares: the elements of GF(2^8) except 0, the position of the key itself.
 const MOST_SHARES: usize = 255;
@@ -138,30 +140,6 @@ impl KeyShare {
 }
 
 impl SealKey {
-    /// Reads a key from the content of a file or a variable: 32 raw bytes, or base64 (both
-    /// alphabets, with or without padding) or hexadecimal with surrounding white space. `None` for
-    /// any other content.
-    pub fn parse(content: &[u8]) -> Option<SealKey> {
-        if let Ok(key) = <[u8; KEY_BYTES]>::try_from(content) {
-            return Some(SealKey::from_bytes(key));
-        }
-        let text = std::str::from_utf8(content).ok()?.trim();
-        let bytes = if text.len() == 2 * KEY_BYTES {
-            of_hexadecimal(text)
-        } else {
-            let mut padded = Zeroizing::new(String::with_capacity(BASE64_CHARACTERS));
-            let characters = text.trim_end_matches('=').chars().map(|character| match character {
-                '-' => '+',
-                '_' => '/',
-                other => other,
-            });
-            characters.take(BASE64_CHARACTERS).for_each(|character| padded.push(character));
-            padded.push('=');
-            of_base64(&padded)
-        };
-        <[u8; KEY_BYTES]>::try_from(bytes?.as_slice()).ok().map(SealKey::from_bytes)
-    }
-
     /// Compares two keys in constant time.
     pub fn is_same(&self, other: &SealKey) -> bool {
         constant_time::verify_slices_are_equal(self.bytes(), other.bytes()).is_ok()
@@ -171,22 +149,6 @@ impl SealKey {
     pub fn share(&self) -> KeyShare {
         KeyShare(Zeroizing::new(self.bytes().to_vec()))
     }
-}
-
-fn of_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
-    STANDARD.decode_vec(text, &mut bytes).ok()?;
-    Some(bytes)
-}
-
-fn of_hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() / 2));
-    for pair in text.as_bytes().chunks(2) {
-        let &[high, low] = pair else { return None };
-        let value = char::from(high).to_digit(16)? << 4 | char::from(low).to_digit(16)?;
-        bytes.push(u8::try_from(value).ok()?);
-    }
-    Some(bytes)
 }
 
 /// Splits `key` so that any `config.threshold` of the returned shares restore the key, and fewer

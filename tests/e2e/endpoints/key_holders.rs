@@ -1,8 +1,9 @@
 //! Key holders' procedures, on a server that allows them without a token.
 
 use super::{EndpointCall, row};
+use bulkhead_tests::Bulkhead;
 use bulkhead_tests::golden::assert_golden;
-use bulkhead_tests::operators::of_key_holders;
+use bulkhead_tests::operators::{Operators, of_key_holders, of_recovery_keys};
 use serde_json::{Value, json};
 
 /// The rows in the order of the procedures. `{key}` and `{nonce}` stand for the latest values.
@@ -18,6 +19,34 @@ pub(super) fn rows() -> Vec<EndpointCall> {
         row("sys-rotate-root-backup.delete", "sys/rotate/root/backup", Value::Null, 204),
     ]);
     rows
+}
+
+/// The rows of a server with recovery keys, in the order of the procedures.
+pub(super) fn recovery_rows() -> Vec<EndpointCall> {
+    let body = json!({ "secret_shares": 1, "secret_threshold": 1, "require_verification": true });
+    let (open, privileged) = ("sys/rekey-recovery-key/init", "sys/rotate/recovery/init");
+    let (verify, with_token) = ("sys/rekey-recovery-key/verify", "sys/rotate/recovery/verify");
+    let (kept, kept_too) = ("sys/rekey/recovery-key-backup", "sys/rotate/recovery/backup");
+    vec![
+        row("sys-rekey-recovery-key-init.read", open, Value::Null, 200),
+        row("sys-rekey-recovery-key-init.write", open, body.clone(), 200),
+        row("sys-rekey-recovery-key-update.write", "sys/rekey-recovery-key/update", share(), 200),
+        row("sys-rekey-recovery-key-verify.read", verify, Value::Null, 200),
+        row("sys-rekey-recovery-key-verify.delete", verify, Value::Null, 200),
+        row("sys-rekey-recovery-key-verify.write", verify, share(), 200),
+        row("sys-rekey-recovery-key-init.delete", open, Value::Null, 204),
+        row("sys-rotate-recovery-init.read", privileged, Value::Null, 200),
+        row("sys-rotate-recovery-init.write", privileged, body, 200),
+        row("sys-rotate-recovery-update.write", "sys/rotate/recovery/update", share(), 200),
+        row("sys-rotate-recovery-verify.read", with_token, Value::Null, 200),
+        row("sys-rotate-recovery-verify.delete", with_token, Value::Null, 200),
+        row("sys-rotate-recovery-verify.write", with_token, share(), 200),
+        row("sys-rotate-recovery-init.delete", privileged, Value::Null, 204),
+        row("sys-rekey-recovery-key-backup.read", kept, Value::Null, 400),
+        row("sys-rekey-recovery-key-backup.delete", kept, Value::Null, 204),
+        row("sys-rotate-recovery-backup.read", kept_too, Value::Null, 400),
+        row("sys-rotate-recovery-backup.delete", kept_too, Value::Null, 204),
+    ]
 }
 
 fn share() -> Value {
@@ -62,9 +91,20 @@ fn rekeys() -> Vec<EndpointCall> {
 fn procedures_of_key_holders_answer_as_agreed() {
     let (server, operators) = of_key_holders(1, 1);
     operators.unseal(&server);
-    let (nobody, root) = (server.client(None), operators.root(&server));
+    assert_all_agreed(&server, &operators, rows());
+}
+
+#[test]
+fn procedures_of_recovery_keys_answer_as_agreed() {
+    let (server, operators) = of_recovery_keys(1, 1);
+    assert_all_agreed(&server, &operators, recovery_rows());
+}
+
+/// Sends each row in turn, with the keys and nonces of the answers before.
+fn assert_all_agreed(server: &Bulkhead, operators: &Operators, rows: Vec<EndpointCall>) {
+    let (nobody, root) = (server.client(None), operators.root(server));
     let (mut key, mut nonce) = (operators.keys[0].clone(), String::new());
-    for row in rows() {
+    for row in rows {
         let client = if row.is_open() { &nobody } else { &root };
         if !row.is_open() {
             nobody.send(row.method(), row.path, b"").expect(403);

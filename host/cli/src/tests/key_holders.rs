@@ -178,16 +178,16 @@ fn rekey_verify_sends_key_with_verification_nonce() {
 #[test]
 fn init_asks_seal_and_prints_recovery_keys() {
     let status = json!({"recovery_seal": true, "type": "static", "initialized": false});
-    let made = json!({"keys": [], "keys_base64": [], "recovery_keys": ["c0"],
+    let answer = json!({"keys": [], "keys_base64": [], "recovery_keys": ["c0"],
         "recovery_keys_base64": ["key-1", "key-2"], "root_token": "bhs.root"});
-    let (ran, requests) = in_turn(vec![status.clone(), made.clone()], &["operator", "init"], "");
+    let (ran, requests) = in_turn(vec![status.clone(), answer.clone()], &["operator", "init"], "");
     let lines: Vec<&str> = requests.iter().map(|(line, _, _)| line.as_str()).collect();
     assert_eq!(lines, ["GET /v1/sys/seal-status HTTP/1.1", "PUT /v1/sys/init HTTP/1.1"]);
     assert_eq!(requests[1].2, r#"{"recovery_shares":5,"recovery_threshold":3}"#);
     let expected = "Recovery Key 1: key-1\nRecovery Key 2: key-2\n\nInitial Root Token: bhs.root\n";
     assert!(ran.out.starts_with(expected) && ran.out.contains("opens by itself"), "{}", ran.out);
     let words = ["operator", "init", "-recovery-shares=2", "-format=json"];
-    let (ran, (_, _, sent)) = against(200, &made, &words, "");
+    let (ran, (_, _, sent)) = against(200, &answer, &words, "");
     assert_eq!(sent, r#"{"recovery_shares":2,"recovery_threshold":2}"#);
     let printed: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(printed["recovery_keys_b64"], json!(["key-1", "key-2"]));

@@ -196,7 +196,7 @@ impl KeySetting {
     fn parse(&self, content: &[u8]) -> Result<StaticKey, String> {
         StaticKey::parse(&self.id, content).ok_or_else(|| {
             format!(
-                "{self} holds {} bytes, which are no key; give {KEY_BYTES} bytes, raw or in base64 \
+                "{self} holds {} bytes, and a key has {KEY_BYTES}; give {KEY_BYTES} bytes, raw or in base64 \
                  or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
                 content.len()
             )

@@ -1,6 +1,7 @@
 //! Valid configurations, and the error for each kind of invalid setting.
 
 mod of_vault;
+mod seal;
 
 use super::storage::STORAGE_EXAMPLE;
 use super::*;
@@ -207,7 +208,6 @@ fn unknown_word_is_refused_with_nearest_known_word() {
 fn unsupported_settings_are_refused_with_reason() {
     refuse_all(&[
         ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
-        ("seal \"static\" { key_file = \"/k\" }", 2, &["unknown key \"key_file\""]),
         ("seal \"awskms\" {}", 2, &["awskms", "seal \"shamir\" {}"]),
         ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),
         ("audit \"syslog\" \"s\" {}", 2, &["syslog", "audit \"file\""]),

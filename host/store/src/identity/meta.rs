@@ -87,7 +87,7 @@ pub(crate) async fn replace_automatic(
 /// The name of a row that is missing beside others, or damaged; and a failed read.
 pub(super) async fn read_holders(
     connection: &mut SqliteConnection,
-) -> Result<Option<HolderSeal>, RowFault> {
+) -> Result<Option<HolderSeal>, MetaFault> {
     let shares = read_row(connection, row::SHARES).await?;
     let threshold = read_row(connection, row::THRESHOLD).await?;
     let root = read_row(connection, row::ROOT).await?;
@@ -95,12 +95,12 @@ pub(super) async fn read_holders(
         return Ok(None);
     }
     let count = |text: Option<Vec<u8>>, name| {
-        text.and_then(|text| number(&text)).ok_or(RowFault::Lost(name))
+        text.and_then(|text| number(&text)).ok_or(MetaFault::Lost(name))
     };
     let shares = count(shares, row::SHARES)?;
     let threshold = count(threshold, row::THRESHOLD)?;
-    let config = SealConfig::new(shares, threshold).map_err(|_| RowFault::Lost(row::THRESHOLD))?;
-    Ok(Some(HolderSeal { config, root: root.ok_or(RowFault::Lost(row::ROOT))? }))
+    let config = SealConfig::new(shares, threshold).map_err(|_| MetaFault::Lost(row::THRESHOLD))?;
+    Ok(Some(HolderSeal { config, root: root.ok_or(MetaFault::Lost(row::ROOT))? }))
 }
 
 /// Reads the automatic seal; `None` if there is no such seal.
@@ -109,10 +109,10 @@ pub(super) async fn read_holders(
 /// As [`read_holders`].
 pub(super) async fn read_automatic(
     connection: &mut SqliteConnection,
-) -> Result<Option<AutomaticRoot>, RowFault> {
+) -> Result<Option<AutomaticRoot>, MetaFault> {
     let Some(kind) = read_row(connection, row::SEAL_KIND).await? else { return Ok(None) };
     let text = |bytes: Option<Vec<u8>>, name| {
-        bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(RowFault::Lost(name))
+        bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(MetaFault::Lost(name))
     };
     let key_id = read_row(connection, row::SEAL_KEY_ID).await?;
     let wrapped_key = read_row(connection, row::SEAL_WRAPPED_KEY).await?;
@@ -120,21 +120,21 @@ pub(super) async fn read_automatic(
     let seal = AutomaticSeal {
         kind: text(Some(kind), row::SEAL_KIND)?,
         key_id: text(key_id, row::SEAL_KEY_ID)?,
-        wrapped_key: wrapped_key.ok_or(RowFault::Lost(row::SEAL_WRAPPED_KEY))?,
+        wrapped_key: wrapped_key.ok_or(MetaFault::Lost(row::SEAL_WRAPPED_KEY))?,
     };
-    Ok(Some(AutomaticRoot { seal, root: root.ok_or(RowFault::Lost(row::SEAL_ROOT))? }))
+    Ok(Some(AutomaticRoot { seal, root: root.ok_or(MetaFault::Lost(row::SEAL_ROOT))? }))
 }
 
 /// The reason why a part of the identity was not read.
-pub(super) enum RowFault {
+pub(super) enum MetaFault {
     /// The row of this name is missing or damaged.
     Lost(&'static str),
     Unread(StoreFault),
 }
 
-impl From<StoreFault> for RowFault {
-    fn from(fault: StoreFault) -> RowFault {
-        RowFault::Unread(fault)
+impl From<StoreFault> for MetaFault {
+    fn from(fault: StoreFault) -> MetaFault {
+        MetaFault::Unread(fault)
     }
 }
 

@@ -247,7 +247,7 @@ fn numbers_outside_contract_are_refused_with_value() {
 }
 
 #[test]
-fn whole_key_is_parsed_from_raw_bytes_and_texts() {
+fn key_is_parsed_from_raw_bytes_and_texts() {
     let raw: [u8; 32] = std::array::from_fn(|position| u8::try_from(position * 8).unwrap() ^ 0xfb);
     let standard = STANDARD.encode(raw);
     assert!(standard.contains(['+', '/']) && standard.ends_with('='), "{standard}");
