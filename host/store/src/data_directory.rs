@@ -130,8 +130,8 @@ impl DataDirectory {
         Ok(self.known().await?.map(|properties| properties.cluster_name.clone()))
     }
 
-    /// Creates a new cluster: tables, identity, keys sealed by `keys`, and the `first` records, in a
-    /// single transaction. `first` receives the hasher for record names. A process killed at any
+    /// Creates a new cluster: tables, identity, keys sealed by `keys`, and the `first` records, in
+    /// a single transaction. `first` receives the hasher for record names. A process killed at any
     /// moment leaves a directory that is initialised completely or not at all. The caller splits
     /// the key of the holders ([`crate::split`]).
     ///

@@ -1,5 +1,5 @@
-//! Unsealing by people: shares are collected until they open the data, with the migration to another
-//! seal if one is awaited.
+//! Unsealing by people: shares are collected until the shares open the data, with the migration to
+//! another seal if a migration is awaited.
 //!
 //! This file prevents a client with wrong shares from ending the attempt of other clients: shares
 //! count per client, and each refusal is logged with the address.

@@ -146,8 +146,8 @@ fn key_source(value: &ConfigValue<'_>) -> Result<KeySource, ConfigError> {
         return Ok(KeySource::Variable(name.to_owned()));
     }
     Err(value.error(format!(
-        "the value is not the place of a key, and this file may not hold the key; write {KEY_EXAMPLE} \
-         or \"env://BULKHEAD_SEAL_KEY\""
+        "the value is not the place of a key, and this file may not hold the key; write \
+         {KEY_EXAMPLE} or \"env://BULKHEAD_SEAL_KEY\""
     )))
 }
 
@@ -196,8 +196,8 @@ impl KeySetting {
     fn parse(&self, content: &[u8]) -> Result<StaticKey, String> {
         StaticKey::parse(&self.id, content).ok_or_else(|| {
             format!(
-                "{self} holds {} bytes, and a key has {KEY_BYTES}; give {KEY_BYTES} bytes, raw or in base64 \
-                 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
+                "{self} holds {} bytes, and a key has {KEY_BYTES}; give {KEY_BYTES} bytes, raw or in \
+                 base64 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
                 content.len()
             )
         })
