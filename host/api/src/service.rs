@@ -247,7 +247,7 @@ impl Service {
         let (mount, _) = core.mounts.route(path.trim_end_matches('/'))?;
         let at = mount.record.path.as_str();
         path.strip_prefix(at)?;
-        let access = mount.plugin.engine.description().raw.as_ref()?;
+        let access = mount.plugin.description().raw.as_ref()?;
         let base = format!("/v1/{at}");
         Some(RawBasePath { mount: mount.record.path.clone(), base, body_limit: body_limit(access) })
     }
@@ -263,7 +263,7 @@ impl Service {
     #[must_use]
     pub fn own_raw_place(&self, mount: &MountPath) -> RawBasePath {
         let mounted = self.seal.core().and_then(|core| core.mounts.at(mount));
-        let access = mounted.and_then(|mount| mount.plugin.engine.description().raw.clone());
+        let access = mounted.and_then(|mount| mount.plugin.description().raw.clone());
         let body_limit = body_limit(&access.unwrap_or_default());
         RawBasePath { mount: mount.clone(), base: "/".to_owned(), body_limit }
     }

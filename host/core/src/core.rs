@@ -193,7 +193,7 @@ impl Core {
     /// # Errors
     /// 503 while the code is being compiled, or if the store cannot be read.
     pub async fn load_plugin(&self, mount: &Mount) -> Result<(), Failure> {
-        if mount.plugin.engine.is_linked() {
+        if mount.plugin.is_linked() {
             return Ok(());
         }
         let plugin = Plugin::Engine(Arc::clone(&mount.plugin));

@@ -22,7 +22,7 @@ pub(crate) use prefix::LeasePrefix;
 pub(crate) use record::put;
 pub use record::{EndReason, LeaseRecord};
 pub use reservation::{
-    LeaseContext, LeaseReservation, confirm, ended_meanwhile, is_reserved, undo_reservations,
+    LeaseContext, LeaseReservation, confirm, ended_meanwhile, undo_reservations,
 };
-pub(crate) use reservation::{end_issued, reserve};
+pub(crate) use reservation::{end_issued, is_reserved, reserve};
 pub(crate) use table::Leases;

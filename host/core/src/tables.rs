@@ -90,10 +90,7 @@ fn plugins(catalog: &Catalog) -> Vec<InspectedPlugin> {
     };
     let engines = catalog.all_mountable();
     let engines = engines.iter().map(|found| {
-        plugin(
-            found.engine.identity(),
-            PluginDescription::Mountable(found.engine.description().clone()),
-        )
+        plugin(found.identity(), PluginDescription::Mountable(found.description().clone()))
     });
     let databases = catalog.all_database_plugins();
     let databases = databases.iter().map(|found| {

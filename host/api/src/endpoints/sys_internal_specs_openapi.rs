@@ -107,15 +107,15 @@ fn describe_mounts(call: &PublicCall<'_>, acl: &Acl) -> Arc<Vec<u8>> {
 /// without a token must not learn which components an operator uploaded.
 fn describe_plugins(call: &PublicCall<'_>) -> Arc<Vec<u8>> {
     let all = call.core.catalog.all_mountable();
-    let is_official = |one: &&Arc<EnginePlugin>| one.engine.identity().maker == Publisher::Official;
+    let is_official = |one: &&Arc<EnginePlugin>| one.identity().maker == Publisher::Official;
     let officials: Vec<&Arc<EnginePlugin>> = all.iter().filter(is_official).collect();
     let below = |one: &EnginePlugin| {
         let below = if one.kind() == PluginType::Auth { "auth/" } else { "" };
-        format!("{below}{{{}_mount_path}}/", one.engine.description().name)
+        format!("{below}{{{}_mount_path}}/", one.description().name)
     };
     let places: Vec<String> = officials.iter().map(|one| below(one)).collect();
     let shown = |(below, one): (&String, &&Arc<EnginePlugin>)| {
-        format!("{below} {} {}\n", one.engine.identity().digest, one.table.routes().len())
+        format!("{below} {} {}\n", one.identity().digest, one.table.routes().len())
     };
     let version = places.iter().zip(&officials).map(shown).collect();
     call.core.documents.get(version, || {

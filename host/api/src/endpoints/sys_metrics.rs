@@ -77,7 +77,7 @@ fn of_mounts(core: &Core) -> MetricFamilies {
     let mut families = MetricFamilies::new();
     for mount in core.mounts.all() {
         let readings = core.sandbox.metrics_of(&mount.record.uuid);
-        let description = mount.plugin.engine.description();
+        let description = mount.plugin.description();
         let plugin = description.name.replace(['-', '.'], "_");
         for metric in &description.metrics {
             let name = format!("{PREFIX}_{plugin}_{}", metric.name);

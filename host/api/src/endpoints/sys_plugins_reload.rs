@@ -151,7 +151,7 @@ fn plugins_named(core: &Core, name: &str) -> Result<ReloadTargets, Failure> {
 /// Returns the mounts with a component that may call database plugins.
 fn mounts_of_databases(core: &Core) -> Vec<Arc<Mount>> {
     let calls = |mount: &Arc<Mount>| {
-        let asks = &mount.plugin.engine.description().asks;
+        let asks = &mount.plugin.description().asks;
         asks.iter().any(|line| line == "database" || line.starts_with("database:"))
     };
     core.mounts.all().into_iter().filter(calls).collect()

@@ -248,7 +248,7 @@ async fn write_lease(
     let token = tokens::assert_valid(&core.store, unit, context.caller).await?.record;
     let named = match &secret.tag {
         Some(tag) => {
-            Some(reserved.iter().find(|reserved| reserved.tag == *tag).ok_or_else(|| {
+            Some(reserved.iter().find(|reserved| reserved.tag() == tag).ok_or_else(|| {
                 bad_answer(
                     context.mount,
                     "answered a secret for a reservation that it did not make",
@@ -258,7 +258,7 @@ async fn write_lease(
         None => None,
     };
     if let Some(named) = named
-        && !leases::is_reserved(unit, &named.address).await?
+        && !named.is_reserved(unit).await?
     {
         return Err(leases::ended_meanwhile());
     }
@@ -338,8 +338,5 @@ fn parse_object(mount: &Mount, text: &str) -> Result<Map<String, Value>, Failure
 
 /// Returns the failure for an answer that cannot leave, without quoting the answer.
 fn bad_answer(mount: &Mount, what: &str) -> Failure {
-    Failure::internal(format!(
-        "{} {what}; nothing was stored",
-        mount.plugin.engine.identity().title()
-    ))
+    Failure::internal(format!("{} {what}; nothing was stored", mount.plugin.identity().title()))
 }

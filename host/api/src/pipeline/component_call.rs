@@ -100,7 +100,7 @@ impl PermittedRequest<'_> {
             tree: Arc::clone(&tree),
         };
         let call = self.contract_call(mount, deadline)?;
-        let engine = &opened.plugin.engine;
+        let engine = opened.engine;
         let login = LoginAttempt::of(self, mount, engine, &scope);
         if let Some(login) = &login {
             Box::pin(login.refuse_locked(&call)).await?;
@@ -146,7 +146,7 @@ impl PermittedRequest<'_> {
                 let ends = deadline.store_time;
                 let answer =
                     answer::commit(self, mount, done.unit, answered, &reserved, ends).await;
-                reserved.retain(|one| answer.is_err() || confirmed.as_ref() != Some(&one.tag));
+                reserved.retain(|one| answer.is_err() || confirmed.as_deref() != Some(one.tag()));
                 let is_lease = is_secret && answer.is_ok();
                 (answer, is_lease)
             }
@@ -243,7 +243,7 @@ async fn undo_unconfirmed(core: &Core, reserved: &[LeaseReservation]) -> bool {
         core.log.line("warn", "undo-delayed", &[cause(&failure)]);
         return false;
     }
-    reserved.iter().all(|one| one.withdrawn)
+    reserved.iter().all(LeaseReservation::is_withdrawn)
 }
 
 /// Returns an object as JSON text.

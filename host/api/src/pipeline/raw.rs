@@ -132,7 +132,7 @@ pub(crate) async fn identify_raw(
     presence: CallerPresence,
 ) -> Result<bool, Failure> {
     let mount = find(&core, &request)?;
-    if !mount.plugin.engine.description().raw.as_ref().is_some_and(|raw| raw.identifies) {
+    if !mount.plugin.description().raw.as_ref().is_some_and(|raw| raw.identifies) {
         return Ok(false);
     }
     admission::admit_unauthenticated(&core, request.remote.0).await?;
@@ -154,7 +154,7 @@ pub(crate) async fn identify_raw(
 fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
     let path = &request.place.mount;
     let mount = core.mounts.at(path).filter(|mount| {
-        mount.record.phase == MountPhase::Serving && mount.plugin.engine.description().raw.is_some()
+        mount.record.phase == MountPhase::Serving && mount.plugin.description().raw.is_some()
     });
     mount.ok_or_else(|| {
         core.mounts.unavailable_at(path.as_str()).unwrap_or_else(|| {
@@ -166,7 +166,7 @@ fn find(core: &Core, request: &RawRequest) -> Result<Arc<Mount>, Failure> {
 
 fn access_of(found: &Result<Arc<Mount>, Failure>) -> RawAccess {
     let mount = found.as_ref().ok();
-    mount.and_then(|mount| mount.plugin.engine.description().raw.clone()).unwrap_or_default()
+    mount.and_then(|mount| mount.plugin.description().raw.clone()).unwrap_or_default()
 }
 
 /// Returns the answer if the answer could be recorded.

@@ -40,9 +40,8 @@ impl Catalog {
     pub fn list(&self) -> Vec<ListedPlugin> {
         let engines = self.all_mountable();
         let engines = engines.iter().map(|plugin| {
-            let engine = &plugin.engine;
-            let asks = (engine.description().asks.as_slice(), engine.ceiling());
-            ListedPlugin::of(plugin.kind(), engine.identity(), asks)
+            let asks = (plugin.description().asks.as_slice(), plugin.ceiling());
+            ListedPlugin::of(plugin.kind(), plugin.identity(), asks)
         });
         let plugins = self.all_database_plugins();
         let plugins = plugins.iter().map(|plugin| {

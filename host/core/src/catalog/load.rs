@@ -46,7 +46,7 @@ impl Catalog {
             {
                 Ok(engine) => {
                     let plugin = EnginePlugin::new(engine).map_err(Failure::internal)?;
-                    store_description(store, &digest, plugin.engine.description()).await?;
+                    store_description(store, &digest, plugin.description()).await?;
                     self.insert(Plugin::Engine(Arc::new(plugin)));
                     return Ok(());
                 }

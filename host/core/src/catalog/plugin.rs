@@ -1,18 +1,24 @@
 //! A plugin in the catalog, and the services for loading plugins.
+//!
+//! This file prevents a call of a component without a permit: the engine is a private field, and
+//! only `EnginePlugin::callable` lends the engine, in exchange for a permit.
 
 use super::entry::PluginType;
 use super::origin::ComponentOrigin;
 use super::pin::Pin;
 use super::signatures::SignatureRules;
+use crate::permit::Permit;
 use bulkhead_access::log::Log;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_sandbox::component::ComponentIdentity;
 use bulkhead_sandbox::structure::World;
-use bulkhead_sandbox::{DatabasePlugin, MountablePlugin, Publisher, Sandbox};
+use bulkhead_sandbox::{
+    DatabasePlugin, GrantPattern, InstanceReuse, MountablePlugin, Publisher, ReuseBounds, Sandbox,
+};
 use bulkhead_store::Store;
 use bulkhead_wire::api_version;
-use bulkhead_wire::description::{Route, Verb};
+use bulkhead_wire::description::{ComponentDescription, Route, Verb};
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::route::{self, RouteMatch, RouteTable};
 use std::collections::BTreeMap;
@@ -21,7 +27,7 @@ use std::sync::Arc;
 /// A plugin for mounts, a secrets engine or an auth method, with its route table.
 pub struct EnginePlugin {
     /// The component with identity and description; the first call may have to link the code.
-    pub engine: MountablePlugin,
+    engine: MountablePlugin,
     /// The rows of every version of the API.
     pub table: Arc<RouteTable>,
     /// The rows of each version of the API; empty if the API has one version only.
@@ -84,6 +90,36 @@ impl EnginePlugin {
         Ok(Self { table: table_of(&engine, routes)?, of_versions, engine })
     }
 
+    /// Lends the engine for calls, in exchange for a permit.
+    pub(crate) fn callable(&self, _permit: &Permit) -> &MountablePlugin {
+        &self.engine
+    }
+
+    /// Returns the source of instances that serve several calls of `mount`, within `bounds`.
+    pub(crate) fn reuse(&self, mount: &str, bounds: ReuseBounds) -> InstanceReuse {
+        self.engine.reuse(mount, bounds)
+    }
+
+    /// Returns the name, version, digest and publisher of the component.
+    pub fn identity(&self) -> &ComponentIdentity {
+        self.engine.identity()
+    }
+
+    /// Returns the description that the component gave when the plugin was loaded.
+    pub fn description(&self) -> &ComponentDescription {
+        self.engine.description()
+    }
+
+    /// Returns the maximum grants of a mount; `None`: all acts that the plugin asks for.
+    pub fn ceiling(&self) -> Option<&[GrantPattern]> {
+        self.engine.ceiling()
+    }
+
+    /// Returns true if the code is linked, which calls need.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.engine.is_linked()
+    }
+
     /// Returns the rows that a mount with these options serves; none if the options ask for a
     /// version of the API that this version of the plugin does not have.
     pub(crate) fn table_for(&self, options: &BTreeMap<String, String>) -> Arc<RouteTable> {
@@ -91,7 +127,7 @@ impl EnginePlugin {
             return Arc::clone(&self.table);
         }
         let option = options.get(api_version::OPTION).map(String::as_str);
-        let version = self.engine.description().api_version(option);
+        let version = self.description().api_version(option);
         version.and_then(|version| self.of_versions.get(&version)).cloned().unwrap_or_default()
     }
 
@@ -104,7 +140,7 @@ impl EnginePlugin {
         (verb, path): (Verb, &str),
     ) -> Option<ApiSuccessor> {
         let option = options.get(api_version::OPTION).map(String::as_str);
-        let served = self.engine.description().api_version(option)?;
+        let served = self.description().api_version(option)?;
         self.of_versions.range(..served).rev().find_map(|(version, table)| {
             let RouteMatch::Row { route, captures, .. } = table.find(verb, path) else {
                 return None;
@@ -117,7 +153,7 @@ impl EnginePlugin {
     /// Returns the version that a mount of the plugin records: none for a plugin of this binary,
     /// whose version changes with the binary.
     pub fn recorded_version(&self) -> String {
-        let identity = self.engine.identity();
+        let identity = self.identity();
         match identity.maker {
             Publisher::Official => String::new(),
             Publisher::Uploaded => identity.version.clone(),
@@ -126,7 +162,7 @@ impl EnginePlugin {
 
     /// Returns the newest schema of stored data that the plugin reads without a migration.
     pub(crate) fn newest_schema(&self) -> u32 {
-        let description = self.engine.description();
+        let description = self.description();
         description.reads_schema_up_to.unwrap_or_default().max(description.schema)
     }
 
@@ -159,7 +195,7 @@ impl Plugin {
     /// Reports whether the code is linked, which calls need.
     pub(crate) fn is_linked(&self) -> bool {
         match self {
-            Self::Engine(plugin) => plugin.engine.is_linked(),
+            Self::Engine(plugin) => plugin.is_linked(),
             Self::Database(plugin) => plugin.is_linked(),
         }
     }
@@ -196,14 +232,14 @@ impl Plugin {
     /// Returns the grants that the plugin asks for, as lines.
     pub(super) fn asks(&self) -> &[String] {
         match self {
-            Self::Engine(plugin) => &plugin.engine.description().asks,
+            Self::Engine(plugin) => &plugin.description().asks,
             Self::Database(plugin) => &plugin.description().asks,
         }
     }
 
     pub(crate) fn identity(&self) -> &ComponentIdentity {
         match self {
-            Self::Engine(plugin) => plugin.engine.identity(),
+            Self::Engine(plugin) => plugin.identity(),
             Self::Database(plugin) => plugin.identity(),
         }
     }

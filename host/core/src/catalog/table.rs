@@ -152,7 +152,7 @@ impl Catalog {
         choice: VersionChoice<'_>,
     ) -> Result<Arc<EnginePlugin>, Failure> {
         let plugin = self.choose(kind, name, choice)?;
-        assert_registered(unit, kind, plugin.engine.identity()).await?;
+        assert_registered(unit, kind, plugin.identity()).await?;
         Ok(plugin)
     }
 
@@ -175,7 +175,7 @@ impl Catalog {
         match kind {
             PluginType::Auth | PluginType::Secret => {
                 let newest = plugins.find_named(kind, name).and_then(PluginVersions::newest);
-                newest.map(|plugin| plugin.engine.identity().name.clone())
+                newest.map(|plugin| plugin.identity().name.clone())
             }
             PluginType::Database => {
                 let newest = plugins.database(name).and_then(PluginVersions::newest);
@@ -216,9 +216,8 @@ impl PluginTable {
             self.mountable.iter().filter(|((plugin_kind, _), _)| *plugin_kind == kind);
         let is_called = |versions: &PluginVersions<EnginePlugin>| {
             let newest = versions.newest();
-            newest.is_some_and(|plugin| {
-                plugin.engine.description().aliases.iter().any(|name| name == alias)
-            })
+            newest
+                .is_some_and(|plugin| plugin.description().aliases.iter().any(|name| name == alias))
         };
         of_kind.find(|(_, versions)| is_called(versions)).map(|(_, versions)| versions)
     }

@@ -15,7 +15,7 @@ pub(super) trait VersionedComponent {
 
 impl VersionedComponent for EnginePlugin {
     fn identity(&self) -> &ComponentIdentity {
-        self.engine.identity()
+        self.identity()
     }
 }
 

@@ -51,11 +51,11 @@ impl LeaseContext<'_> {
 /// A reservation made by a call.
 pub struct LeaseReservation {
     /// Tag chosen by the plugin, unique in the call; the confirming secret carries the same tag.
-    pub tag: String,
+    pub(crate) tag: String,
     /// Row of the reservation in [`Space::Reservation`], deleted by the confirmation.
-    pub address: Address,
+    pub(crate) address: Address,
     /// The credential was certainly not made, so there is nothing to undo.
-    pub withdrawn: bool,
+    pub(crate) withdrawn: bool,
     record: LeaseRecord,
     /// Latest time of the undo, in milliseconds of store time.
     due: u64,
@@ -64,6 +64,26 @@ pub struct LeaseReservation {
 }
 
 impl LeaseReservation {
+    /// Returns the tag that the plugin chose; the confirming secret carries the same tag.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Returns true if the credential was certainly not made, so there is nothing to undo.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn
+    }
+
+    /// Returns true if the call may still hand out the reservation. The answer is false if due
+    /// work was quicker because clocks jumped, or if everything below the path was revoked
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn is_reserved(&self, unit: &mut Unit) -> Result<bool, Failure> {
+        is_reserved(unit, &self.address).await
+    }
+
     /// Adds the database plugins that the call reached after making the reservation.
     pub(crate) fn note_plugins(&mut self, plugins: &BTreeSet<String>) {
         self.record.plugins.extend(plugins.iter().cloned());
@@ -135,10 +155,9 @@ pub fn ended_meanwhile() -> Failure {
     Failure::new(FailureKind::Unavailable, "the reservation ended while the request ran; try again")
 }
 
-/// Returns true if the call may still hand out the reservation at `address`. The answer is false if
-/// due work was quicker because clocks jumped, or if everything below the path was revoked
-/// meanwhile.
-pub async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
+/// Returns true if the call may still hand out the reservation at `address`, as
+/// [`LeaseReservation::is_reserved`].
+pub(crate) async fn is_reserved(unit: &mut Unit, address: &Address) -> Result<bool, Failure> {
     Ok(read(unit, address).await?.is_some_and(|record| record.reason.is_none()))
 }
 

@@ -75,7 +75,7 @@ fn leave_mounts_waiting(core: &Arc<Core>, plugin: &Plugin, why: &Failure) {
     core.log.line("error", "plugin-not-loaded", &[name, version, cause(why)]);
     let identity = plugin.identity();
     for mount in core.mounts.of_plugin(plugin.kind(), &identity.name) {
-        if mount.plugin.engine.identity().version == identity.version {
+        if mount.plugin.identity().version == identity.version {
             let pairs = [("mount", mount.record.path.to_string()), cause(why)];
             core.log.line("error", "mount-without-plugin", &pairs);
             core.mounts.set_unavailable(mount.record.clone(), why.message.clone());
@@ -84,7 +84,7 @@ fn leave_mounts_waiting(core: &Arc<Core>, plugin: &Plugin, why: &Failure) {
 }
 
 fn digest_of(mount: &Mount) -> String {
-    mount.plugin.engine.identity().digest.clone()
+    mount.plugin.identity().digest.clone()
 }
 
 fn name_pairs(plugin: &Plugin) -> [(&'static str, String); 2] {

@@ -96,7 +96,7 @@ impl LeaseEnding {
     ) -> Result<(), Failure> {
         let admitted = work.enter(self.priority).await?;
         let (scope, context, word) = (work.scope(opened), work.context(None), self.reason.word());
-        let engine = &opened.plugin.engine;
+        let engine = opened.engine;
         let done = engine.revoke(scope, unit, &context, &lease.for_plugin(), word).await;
         work.note_end(admitted, done.ended);
         done.result?;

@@ -20,7 +20,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
     for mount in core.mounts.all() {
         record_version(core, &mount).await?;
         let mount = core.mounts.by_uuid(&mount.record.uuid).unwrap_or(mount);
-        let is_uploaded = mount.plugin.engine.identity().maker == Publisher::Uploaded;
+        let is_uploaded = mount.plugin.identity().maker == Publisher::Uploaded;
         let goes_on =
             |unfinished: &&UnfinishedMigration| is_uploaded || unfinished.api_version.is_some();
         if let Some(unfinished) = mount.record.migration.as_ref().filter(goes_on) {
@@ -46,7 +46,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
 /// # Errors
 /// The component's failure, or data written by a newer component.
 pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), Failure> {
-    let description = mount.plugin.engine.description();
+    let description = mount.plugin.description();
     let (wanted, stored) = (description.schema, mount.record.schema);
     let is_read = (wanted..=mount.plugin.newest_schema()).contains(&stored);
     let is_whole = mount.record.migration.is_none();

@@ -135,7 +135,7 @@ fn check_steps(migration: Option<&UnfinishedMigration>, mount: &Mount) -> Result
         Some(migration) if migration.steps >= MOST_STEPS => Err(Failure::internal(format!(
             "{} has migrated {} in {} steps and did not finish; repair the component: the cursor \
              has to come to an end",
-            mount.plugin.engine.identity().title(),
+            mount.plugin.identity().title(),
             mount.record.path,
             migration.steps
         ))
@@ -160,7 +160,7 @@ async fn call(
     let admitted = unless_stopped(core, mount, work.enter(CallPriority::Background)).await?;
     let opened = core.mounts.open(mount, permit);
     let (scope, context) = (work.scope(&opened), work.context(None));
-    let done = opened.plugin.engine.migrate(scope, unit, &context, mount.record.schema).await;
+    let done = opened.engine.migrate(scope, unit, &context, mount.record.schema).await;
     work.note_end(admitted, done.ended);
     done.result?;
     Ok(CompletedStep { unit: done.unit, next: work.take_next_cursor() })
@@ -205,7 +205,7 @@ impl PutVersion<'_> {
             Failure::invalid(format!("the mount at {path} was disabled or moved meanwhile"))
         })?;
         let is_new = record.version != self.swap.version || migration.is_some();
-        let schema = record.schema.max(after.plugin.engine.description().schema);
+        let schema = record.schema.max(after.plugin.description().schema);
         record.version.clone_from(&self.swap.version);
         record.settings.selection.clone_from(&self.swap.selection);
         if let Some(version) = migration.and_then(|migration| migration.api_version) {
@@ -232,7 +232,7 @@ impl PutVersion<'_> {
 /// between two schemas.
 pub(super) fn needs_migration(mount: &Mount) -> bool {
     let MountRecord { migration, schema, .. } = &mount.record;
-    migration.is_some() || *schema < mount.plugin.engine.description().schema
+    migration.is_some() || *schema < mount.plugin.description().schema
 }
 
 /// Returns the stored record of a mount; `None` if the mount was moved, or is in a phase in which

@@ -80,7 +80,7 @@ impl LeaseRenewal<'_> {
         let now = self.core.store.now();
         let (context, lease) = (work.context(self.owner_left), self.lease.for_plugin());
         let (scope, increment) = (work.scope(opened), self.increment);
-        let engine = &opened.plugin.engine;
+        let engine = opened.engine;
         let done = engine.renew(scope, unit, &context, &lease, increment).await;
         work.note_end(admitted, done.ended);
         let granted = done.result?;

@@ -84,7 +84,7 @@ impl LoginRenewal<'_> {
         let admitted = work.enter(CallPriority::Foreground).await?;
         let (scope, context) = (work.scope(&self.opened), work.context(None));
         let login = held_login(&token.record, stored_login);
-        let engine = &self.opened.plugin.engine;
+        let engine = self.opened.engine;
         let CallOutcome { unit, result, ended } =
             engine.renew_login(scope, unit, &context, &login, increment).await;
         work.note_end(admitted, ended);
@@ -114,7 +114,7 @@ fn check(
 ) -> Result<ProvenLogin, Failure> {
     let proven = ProvenLogin::of(mount, login)?;
     if proven.kept.alias != stored_login.alias {
-        let title = mount.plugin.engine.identity().title();
+        let title = mount.plugin.identity().title();
         return Err(Failure::internal(format!(
             "{title} renewed a login for another alias; nothing was stored"
         )));

@@ -157,10 +157,10 @@ pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure>
 /// # Errors
 /// 400 with both schemas.
 pub fn check_schema(record: &MountRecord, plugin: &EnginePlugin) -> Result<(), Failure> {
-    let version = &plugin.engine.identity().version;
+    let version = &plugin.identity().version;
     let (stored, newest) = (record.schema, plugin.newest_schema());
     if let Some(unfinished) = &record.migration {
-        let (written, to) = (plugin.engine.description().schema, unfinished.to);
+        let (written, to) = (plugin.description().schema, unfinished.to);
         if written == to {
             return Ok(());
         }

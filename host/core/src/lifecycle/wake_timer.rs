@@ -50,7 +50,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
         let ended = match call.enter(CallPriority::Background).await {
             Ok(admitted) => {
                 let unit = attempts.begin(mount.begin(&core.store));
-                let engine = &opened.plugin.engine;
+                let engine = opened.engine;
                 let context = call.context(None);
                 let done = engine.wake(call.scope(&opened), unit, &context, key, attempt).await;
                 call.note_end(admitted, done.ended);

@@ -45,7 +45,7 @@ impl ProvenLogin {
     /// login may grant.
     pub fn of(mount: &Mount, login: Login) -> Result<Self, Failure> {
         let fault = |reason: String| {
-            let title = mount.plugin.engine.identity().title();
+            let title = mount.plugin.identity().title();
             Failure::internal(format!("{title} answered a login {reason}; nothing was stored"))
         };
         let alias = login.alias.ok_or_else(|| fault("without an alias".to_owned()))?;

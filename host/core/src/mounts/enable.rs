@@ -42,7 +42,7 @@ impl Mounts {
         let kind = MountClass::of(&new.path).plugin_type();
         let choice = new.settings.selection.choice();
         let plugin = catalog.choose_for(unit, (kind, &new.kind), choice).await?;
-        api_version::check(&new.settings.options, plugin.engine.description())?;
+        api_version::check(&new.settings.options, plugin.description())?;
         self.check_free(unit, &new.path).await?;
         let of_class = if new.path.is_auth() { "auth_" } else { "" };
         let mut record = MountRecord {
@@ -52,7 +52,7 @@ impl Mounts {
             marks: new.marks,
             settings: new.settings,
             version: plugin.recorded_version(),
-            schema: plugin.engine.description().schema,
+            schema: plugin.description().schema,
             migration: None,
             before_swap: None,
             rollback: None,

@@ -6,7 +6,8 @@
 //! see `ReuseBounds` for the bounds. The operator chooses for each mount.
 
 use super::record::MountRecord;
-use bulkhead_sandbox::{InstanceReuse, MountablePlugin, ReuseBounds};
+use crate::catalog::EnginePlugin;
+use bulkhead_sandbox::{InstanceReuse, ReuseBounds};
 use bulkhead_wire::failure::{Failure, quoted};
 use std::collections::BTreeMap;
 
@@ -31,9 +32,9 @@ pub fn check(options: &BTreeMap<String, String>) -> Result<(), Failure> {
 
 /// Returns the source of the instances for the mount's calls. An unknown value, stored by another
 /// version, means the safest source.
-pub(crate) fn of(record: &MountRecord, engine: &MountablePlugin) -> InstanceReuse {
+pub(crate) fn of(record: &MountRecord, plugin: &EnginePlugin) -> InstanceReuse {
     match record.settings.options.get(OPTION).map(String::as_str) {
-        Some("bounded") => engine.reuse(&record.uuid, ReuseBounds::default()),
+        Some("bounded") => plugin.reuse(&record.uuid, ReuseBounds::default()),
         _ => InstanceReuse::Fresh,
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A migration that stored at least one step, and not its last step. The data of the mount are
 /// between two schemas, and only a component of the schema `to` may go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnfinishedMigration {
+pub(crate) struct UnfinishedMigration {
     /// Schema to which the steps bring the data.
     pub(crate) to: u32,
     /// Cursor of the next step, in a form that the component chose; empty before the first step.
@@ -31,7 +31,7 @@ impl UnfinishedMigration {
     }
 
     /// Describes the target of the migration.
-    pub fn target(&self) -> String {
+    pub(crate) fn target(&self) -> String {
         match self.api_version {
             Some(version) => format!("version {version} of the API"),
             None => format!("schema {}", self.to),

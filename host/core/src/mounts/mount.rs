@@ -59,8 +59,8 @@ pub struct Mount {
 
 /// A mount opened by a permit: its component may be called.
 pub struct OpenedMount<'a> {
-    /// Plugin with the component to call.
-    pub plugin: &'a EnginePlugin,
+    /// The component to call.
+    pub engine: &'a MountablePlugin,
     /// Acts that the call may do.
     pub grants: Arc<Grants>,
     /// Resources that the call shares with the mount's other calls.
@@ -90,16 +90,16 @@ impl<'a> RunningPlugin<'a> {
         Self { version, digest: "", is_official: false, usual: &[], ceiling: None }
     }
 
-    /// Describes an engine behind a mount; `usual` is the list of grants without an operator's
+    /// Describes a plugin behind a mount; `usual` is the list of grants without an operator's
     /// choice.
-    pub fn of(engine: &'a MountablePlugin, usual: &'a [Grant]) -> Self {
-        let identity = engine.identity();
+    pub fn of(plugin: &'a EnginePlugin, usual: &'a [Grant]) -> Self {
+        let identity = plugin.identity();
         Self {
             version: &identity.version,
             digest: &identity.digest,
             is_official: identity.maker == Publisher::Official,
             usual,
-            ceiling: engine.ceiling(),
+            ceiling: plugin.ceiling(),
         }
     }
 }
@@ -117,12 +117,12 @@ impl Mount {
         let plugin = catalog.select(kind, &record.kind, &record.version)?;
         let (grants, mut limits) = call_rights(&record, &plugin);
         limits.computing = record.before_swap.as_ref().map(|_| COMPUTING_ON_PROBATION);
-        let usual = default_grants(&plugin.engine);
+        let usual = default_grants(&plugin);
         let compartment = match before {
             Some(before) => before.compartment.with_limits(limits),
             None => Compartment::new(&record.uuid, limits),
         };
-        let digest = &plugin.engine.identity().digest;
+        let digest = &plugin.identity().digest;
         let breaker = match before {
             Some(before) if before.breaker.is_of(digest) => Arc::clone(&before.breaker),
             _ => Arc::new(Breaker::new(digest)),
@@ -133,7 +133,7 @@ impl Mount {
         let more = limits.stored_bytes / ENDS_SHARE;
         let [stored, stored_at_ends] =
             [0, more].map(|more| Arc::new(limits.stored(&grants, &record.uuid, more)));
-        let reuse = instance_reuse::of(&record, &plugin.engine);
+        let reuse = instance_reuse::of(&record, &plugin);
         let serves = record.phase == MountPhase::Serving;
         let requests = match before {
             Some(before) if before.requests.is_open() || !serves => Arc::clone(&before.requests),
@@ -200,7 +200,7 @@ impl Mount {
 
     /// Describes the plugin that runs behind the mount.
     pub fn running(&self) -> RunningPlugin<'_> {
-        RunningPlugin::of(&self.plugin.engine, &self.usual)
+        RunningPlugin::of(&self.plugin, &self.usual)
     }
 
     /// Begins the unit of work of a call into the mount's component. Its commits raise the mount's
@@ -215,7 +215,7 @@ impl Mount {
     }
 
     fn begin_within(&self, store: &Arc<Store>, limit: &Arc<StoredLimit>) -> Unit {
-        let unit = match self.plugin.engine.description().indexed {
+        let unit = match self.plugin.description().indexed {
             true => store.begin_revised(&self.record.uuid),
             false => store.begin(),
         };
@@ -230,7 +230,7 @@ impl Mount {
             path: record.path.listed(),
             is_auth: record.path.is_auth(),
             is_local: record.marks.local,
-            plugin: (&record.kind, &self.plugin.engine.identity().version),
+            plugin: (&record.kind, &self.plugin.identity().version),
             key: &record.settings.identity_token_key,
         }
     }
@@ -264,7 +264,7 @@ impl Mount {
     /// `unavailable` while the mount rests after crashes.
     pub fn may_call(&self) -> Result<BreakerPass<'_>, Failure> {
         self.breaker.may_enter(Instant::now()).map_err(|MountRest { crashes, left }| {
-            let (title, path) = (self.plugin.engine.identity().title(), &self.record.path);
+            let (title, path) = (self.plugin.identity().title(), &self.record.path);
             let seconds = left.as_secs().saturating_add(1);
             let message = format!(
                 "{title} crashed {crashes} times in a row; mount {path} rests, try again \
@@ -318,7 +318,7 @@ impl Mount {
     /// Records the end of a call. Logs a line if the breaker opens or closes.
     pub fn note_end(&self, log: &dyn Log, pass: BreakerPass<'_>, ended: Termination) {
         let Some(change) = pass.end(ended, Instant::now()) else { return };
-        let (mount, plugin) = (self.record.path.to_string(), self.plugin.engine.identity().title());
+        let (mount, plugin) = (self.record.path.to_string(), self.plugin.identity().title());
         let about = [("mount", mount), ("plugin", plugin)];
         match change {
             BreakerChange::Opened(length) => {

@@ -50,7 +50,7 @@ pub struct MountRecord {
     pub(crate) schema: u32,
     /// `None` unless a migration from `schema` stopped between two steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub migration: Option<UnfinishedMigration>,
+    pub(crate) migration: Option<UnfinishedMigration>,
     /// The way back while the version that serves is on probation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before_swap: Option<VersionBefore>,
@@ -118,6 +118,11 @@ impl MountRecord {
     /// Returns the row of the record, which follows from the path alone.
     pub fn address(&self) -> Address {
         address(&self.path)
+    }
+
+    /// Returns true if a migration of the stored data stopped between two steps.
+    pub fn has_unfinished_migration(&self) -> bool {
+        self.migration.is_some()
     }
 
     /// Returns the part of a request's path below the mount.

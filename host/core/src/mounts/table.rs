@@ -189,9 +189,10 @@ impl Mounts {
     }
 
     /// Opens a mount: the only access to a component.
-    pub fn open<'a>(&self, mount: &'a Mount, _permit: &Permit) -> OpenedMount<'a> {
+    pub fn open<'a>(&self, mount: &'a Mount, permit: &Permit) -> OpenedMount<'a> {
         let (grants, compartment) = (Arc::clone(&mount.grants), Arc::clone(&mount.compartment));
-        OpenedMount { plugin: &mount.plugin, grants, compartment, reuse: mount.reuse.clone() }
+        let engine = mount.plugin.callable(permit);
+        OpenedMount { engine, grants, compartment, reuse: mount.reuse.clone() }
     }
 
     /// Enters the gate of due work for the row `key`. The first segment of the key is the mount's

@@ -84,8 +84,8 @@ pub(crate) async fn enable_in(
     let (plugin_type, choice) = (class.plugin_type(), version::choice(&config));
     core.catalog.check_choice(plugin_type, &kind, choice)?;
     let plugin = core.catalog.choose(plugin_type, &kind, choice)?;
-    let usual = mounts::default_grants(&plugin.engine);
-    let running = RunningPlugin::of(&plugin.engine, &usual);
+    let usual = mounts::default_grants(&plugin);
+    let running = RunningPlugin::of(&plugin, &usual);
     let subject = TuneTarget { class, builtin: None, kind: &kind, running, system: core.lifetimes };
     warnings.extend(settings::change(&mut settings, &config, &subject)?);
     settings.options.extend(api_version);
@@ -140,8 +140,7 @@ fn of_api_version(
 ) -> (String, Option<(String, String)>) {
     let Some((name, version)) = api_version::split(&kind) else { return (kind, None) };
     let plugin = core.catalog.choose(class.plugin_type(), name, version::choice(config));
-    let has =
-        |plugin: &Arc<EnginePlugin>| plugin.engine.description().api_versions().contains(&version);
+    let has = |plugin: &Arc<EnginePlugin>| plugin.description().api_versions().contains(&version);
     match plugin.ok().filter(has) {
         Some(_) => {
             let option = (api_version::OPTION.to_owned(), version.to_string());

@@ -55,10 +55,9 @@ pub(crate) async fn tune_in(class: MountClass, call: PermittedCall<'_>) -> Resul
     let wanted = question.wanted_plugin(&values)?.filter(|_| builtin.is_none());
     let unmoved = if wanted.is_none() { question.unmoved_warning(&values) } else { None };
     check_has_plugin(&serving, wanted.is_some())?;
-    let usual =
-        wanted.as_ref().map(|plugin| mounts::default_grants(&plugin.engine)).unwrap_or_default();
+    let usual = wanted.as_ref().map(|plugin| mounts::default_grants(plugin)).unwrap_or_default();
     let running = match &wanted {
-        Some(plugin) => RunningPlugin::of(&plugin.engine, &usual),
+        Some(plugin) => RunningPlugin::of(plugin, &usual),
         None => serving.running(),
     };
     let subject = TuneTarget {
@@ -138,7 +137,7 @@ fn version_swap(
     let selection = mem::replace(&mut record.settings.selection, selected_before);
     let version = plugin.recorded_version();
     if is_served && version == record.version && selection == record.settings.selection {
-        let number = &plugin.engine.identity().version;
+        let number = &plugin.identity().version;
         warnings.push(format!("version {number} serves the mount already"));
         return None;
     }
@@ -180,8 +179,8 @@ async fn check_api_version(
         return Ok(None);
     }
     match serving {
-        MountListingEntry::Mount(mount) if record.migration.is_none() => {
-            let plugin = mount.plugin.engine.description();
+        MountListingEntry::Mount(mount) if !record.has_unfinished_migration() => {
+            let plugin = mount.plugin.description();
             api_version::check_change(unit, record, before, plugin).await
         }
         _ => Err(api_version::not_served_failure(&record.path)),
@@ -254,7 +253,7 @@ impl VersionQuestion<'_> {
     fn unmoved_warning(&self, values: &Map<String, Value>) -> Option<String> {
         let version = values.get("plugin_version")?.as_str()?;
         let chosen = self.chosen(&self.record.settings.selection).ok()?;
-        let chosen_number = &chosen.engine.identity().version;
+        let chosen_number = &chosen.identity().version;
         let running = &self.record.version;
         match chosen.recorded_version() == *running {
             true if version.is_empty() => None,

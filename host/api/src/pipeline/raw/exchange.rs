@@ -86,7 +86,7 @@ pub(super) fn named_caller(reply: &RawReply, secrets: &SecretSet) -> Option<Comp
 /// 500 with the component's name, if the answer is not valid HTTP.
 pub(super) fn respond(mount: &Mount, reply: RawReply) -> Result<RawResponse, Failure> {
     let wrong = |what: &str| {
-        let title = mount.plugin.engine.identity().title();
+        let title = mount.plugin.identity().title();
         Failure::internal(format!("{title} answered {what}"))
     };
     if !(200..=599).contains(&reply.status) {

@@ -118,8 +118,7 @@ impl RunAttempt<'_> {
         let pass = mount.may_call()?;
         let _admission = self.admit().await?;
         let services = CallServices::new(core, mount, None, "");
-        let engine = &mount.plugin.engine;
-        let access = engine.description().raw.clone().unwrap_or_default();
+        let access = mount.plugin.description().raw.clone().unwrap_or_default();
         let client = Client::of(request.remote.0);
         let tree = Arc::new(CallTree::of(client).bound_to((*presence).clone()));
         let headers = handed_on(&access, request);
@@ -137,7 +136,7 @@ impl RunAttempt<'_> {
             services: Arc::clone(&services) as Arc<dyn HostServices>,
             tree: Arc::clone(&tree),
         };
-        let mut done = engine.serve(scope, unit, &self.contract_request(headers)).await;
+        let mut done = opened.engine.serve(scope, unit, &self.contract_request(headers)).await;
         mount.note_end(&*core.log, pass, done.ended);
         *effect = tree.effect();
         if *effect == SideEffect::Effect {

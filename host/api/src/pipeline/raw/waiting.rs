@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Returns a name that equal requests of a mount share, and no other request has.
 pub(super) fn group_name(core: &Core, mount: &Mount, request: &RawRequest) -> String {
-    let access = mount.plugin.engine.description().raw.clone().unwrap_or_default();
+    let access = mount.plugin.description().raw.clone().unwrap_or_default();
     let mut text = Vec::new();
     let mut add = |part: &[u8]| {
         text.extend_from_slice(&(part.len() as u64).to_be_bytes());
