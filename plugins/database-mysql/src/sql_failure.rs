@@ -4,7 +4,7 @@
 //! message. The message is dropped; the error number and the names of the target remain.
 
 use crate::codes::Code;
-use bulkhead_sdk::connection::{LoginCauses, PasswordVerdict, TargetFailure, describe_failure};
+use bulkhead_sdk::connection::{LoginCauses, PasswordVerdict};
 use bulkhead_sdk::database_plugin::{DatabaseTarget, Refusal, SqlFailure};
 
 /// Error numbers of acts that the connection's user may not do.
@@ -45,12 +45,7 @@ pub(crate) const LOGIN_CAUSES: LoginCauses<Code> = LoginCauses {
 
 /// Translates a failure of the `sql` import and drops its message.
 pub(crate) fn refusal(failure: SqlFailure, at: &DatabaseTarget) -> Refusal {
-    let refusal = match (LOGIN_CAUSES.find(&failure), TargetFailure::of(&failure)) {
-        (Some((_, code)), _) => code.refusal(),
-        (None, Some(code)) => code.refusal(),
-        (None, None) => answer_code(&failure).refusal(),
-    };
-    describe_failure(refusal, failure, at)
+    LOGIN_CAUSES.refusal(failure, at, answer_code)
 }
 
 /// Returns the code of a failure with an answer of the server, except the failure of a login.

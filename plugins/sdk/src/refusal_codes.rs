@@ -56,6 +56,12 @@ macro_rules! refusal_codes {
                 self.refusal().about(setting)
             }
         }
+
+        impl From<$name> for $crate::database_plugin::Refusal {
+            fn from(code: $name) -> Self {
+                code.refusal()
+            }
+        }
     };
 }
 

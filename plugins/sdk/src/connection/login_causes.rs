@@ -3,6 +3,7 @@
 //! This file prevents a password from being taken for wrong if the server refused the user for
 //! another reason. Such a password may be the only valid password, and must not be lost.
 
+use super::failed::{TargetFailure, describe_failure};
 use super::users::log_in_as;
 use crate::database_plugin::{Credential, DatabaseTarget, Refusal, SqlFailure, SqlHost};
 
@@ -32,7 +33,23 @@ pub struct LoginCauses<C: 'static> {
     pub sessions_exhausted: C,
 }
 
-impl<C: Copy + PartialEq + 'static> LoginCauses<C> {
+impl<C: Copy + PartialEq + Into<Refusal> + 'static> LoginCauses<C> {
+    /// Translates a failure of the `sql` import and drops its message. `answer_code` returns the
+    /// code of a failure that is neither a refused login nor a [`TargetFailure`].
+    pub fn refusal(
+        &self,
+        failure: SqlFailure,
+        at: &DatabaseTarget,
+        answer_code: impl FnOnce(&SqlFailure) -> C,
+    ) -> Refusal {
+        let refusal = match (self.find(&failure), TargetFailure::of(&failure)) {
+            (Some((_, code)), _) => code.into(),
+            (None, Some(code)) => code.into(),
+            (None, None) => answer_code(&failure).into(),
+        };
+        describe_failure(refusal, failure, at)
+    }
+
     /// Returns the conclusion and the code of the server's answer to a login; `None` for another
     /// failure.
     #[must_use]
