@@ -103,8 +103,8 @@ macro_rules! contained {
 }
 
 contained! {
-    an_endless_loop_ends_at_its_deadline: "endless-loop" => Host, 502, "ran past its deadline";
-    a_loop_in_the_allocator_that_the_host_calls_ends_too: "loop-in-allocator" => Host, 502,
+    endless_loop_ends_at_its_deadline: "endless-loop" => Host, 502, "ran past its deadline";
+    allocator_loop_ends_at_its_deadline: "loop-in-allocator" => Host, 502,
         "ran past its deadline";
     waiting_in_host_calls_ends_at_the_deadline: "waits-in-host-calls" => Host, 502,
         "ran past its deadline";
@@ -125,18 +125,18 @@ contained! {
     an_answer_beyond_all_bounds_is_never_read: "answer-beyond-all-bounds" => Host, 500,
         "more than 8 MiB at once";
     many_warnings_are_dropped: "many-warnings" => Host, 500, "limit warnings=32";
-    an_answer_that_is_not_json_is_dropped: "not-json" => Host, 500, "not a JSON object";
-    an_answer_that_is_no_object_is_dropped: "not-an-object" => Host, 500, "not a JSON object";
+    answer_without_json_is_dropped: "not-json" => Host, 500, "not a JSON object";
+    json_array_as_answer_is_dropped: "not-an-object" => Host, 500, "not a JSON object";
     a_deep_answer_is_dropped: "deep-answer" => Host, 500, "nested too deep";
-    an_answer_of_a_million_values_is_dropped: "many-values" => Host, 500, "holds too many values";
-    an_answer_with_a_key_twice_is_dropped: "key-twice" => Host, 500, "gives a key twice";
-    an_answer_that_is_not_utf8_is_dropped: "not-utf8" => Host, 500, "invalid UTF-8";
+    answer_of_million_values_is_dropped: "many-values" => Host, 500, "holds too many values";
+    answer_with_repeated_key_is_dropped: "key-twice" => Host, 500, "gives a key twice";
+    answer_in_invalid_utf8_is_dropped: "not-utf8" => Host, 500, "invalid UTF-8";
     an_impossible_status_is_dropped: "impossible-status" => Host, 500, "impossible status or \
          content type";
     a_split_header_is_dropped: "split-header" => Host, 500, "impossible status or content type";
     a_secret_on_an_unmarked_route_is_dropped: "unmarked-secret" => Host, 500,
         "not marked for leases";
-    a_tag_that_was_never_reserved_is_no_lease: "unknown-tag" => Host, 500, "a reservation that it \
+    unreserved_tag_is_no_lease: "unknown-tag" => Host, 500, "a reservation that it \
          did not make";
     a_secret_is_no_storage_key: "secret-in-key" => Guest, 400, "the storage key holds a piece of a \
          secret";
