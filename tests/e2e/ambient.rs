@@ -20,6 +20,9 @@ const POD_TOKENS: [&str; 2] = ["!Yx8^Lm3~Pq5$Rt6", "#Gh1%Jk7&Zc0!Wd4"];
 const RESOURCE: &str = "https://vault.azure.example";
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
+/// Replacement of a secret that the probe repeats in an error.
+const HIDDEN: &str = "[secret]";
+
 /// A server in a simulated environment, with the probe mounted at `cloud/` without grants.
 struct AmbientStage {
     server: Bulkhead,
@@ -120,7 +123,7 @@ fn each_environment_variable_needs_its_own_grant() {
     assert_eq!(read("PROBE_NAME").expect(200).text("value"), "contoso");
     ungranted(&read("PROBE_SECRET"), "ambient:env/PROBE_SECRET");
     stage.grant("ambient:env/PROBE_SECRET");
-    let answer = read("PROBE_SECRET").expect(400);
+    let answer = read("PROBE_SECRET").refused(400, HIDDEN);
     assert!(!answer.errors().contains(secret), "a secret in an error");
     for own in ["BULKHEAD_TOKEN", "VAULT_TOKEN", "vault_addr"] {
         let refused = read(own).expect(403);
@@ -166,10 +169,10 @@ fn a_cloud_token_is_requested_once_and_cached() {
     }
     assert_eq!(stage.metadata.asked().len(), 2, "a token that ends soon is not cached");
     let body = json!({ "audience": RESOURCE, "ttl": 1 });
-    let answer = stage.root.write("cloud/cloud-token/azure", &body).expect(400);
+    let answer = stage.root.write("cloud/cloud-token/azure", &body).refused(400, HIDDEN);
     assert_silent("an error", &answer.errors(), TOKEN);
-    stage.token("amazon", RESOURCE).expect(400);
-    stage.token("azure", "two words").expect(400);
+    stage.token("amazon", RESOURCE).refused(400, "there is no cloud \"amazon\"");
+    stage.token("azure", "two words").refused(400, "bytes of printable text");
     assert_eq!(stage.metadata.asked(), [""; 0]);
     stage.is_silent(TOKEN);
 }
@@ -182,28 +185,31 @@ fn metadata_service_answers_are_bounded_and_not_repeated() {
     let token_body = format!(r#"{{"access_token":"{TOKEN}","expires_in":3600}}"#);
     let error_body = format!(r#"{{"error":"invalid_scope","error_description":"{TOKEN}"}}"#);
     let redirect = format!("location: http://{}/elsewhere\r\n", stage.metadata.address);
-    for (number, (manner, status)) in [
-        (ServiceBehaviour::Endless, 502),
-        (ServiceBehaviour::Bytes(response(200, "metadata-flavor: Google\r\n", &endless)), 502),
-        (ServiceBehaviour::Bytes(response(200, "", &token_body)), 502),
-        (ServiceBehaviour::Bytes(response(302, &redirect, &error_body)), 400),
-        (ServiceBehaviour::Bytes(response(400, "metadata-flavor: Google\r\n", &error_body)), 400),
-        (ServiceBehaviour::Bytes(response(429, "metadata-flavor: Google\r\n", &error_body)), 503),
-        (ServiceBehaviour::Bytes(format!("SSH-2.0-{TOKEN}\r\n").into_bytes()), 502),
-        (ServiceBehaviour::Bytes(Vec::new()), 502),
+    let google = "metadata-flavor: Google\r\n";
+    let ssh = format!("SSH-2.0-{TOKEN}\r\n").into_bytes();
+    let too_long = "over the limit of bytes";
+    let bytes = ServiceBehaviour::Bytes;
+    for (number, (manner, status, words)) in [
+        (ServiceBehaviour::Endless, 502, too_long),
+        (bytes(response(200, google, &endless)), 502, too_long),
+        (bytes(response(200, "", &token_body)), 502, "without a valid token"),
+        (bytes(response(302, &redirect, &error_body)), 400, "refuses with 302 (invalid_scope)"),
+        (bytes(response(400, google, &error_body)), 400, "refuses with 400 (invalid_scope)"),
+        (bytes(response(429, google, &error_body)), 503, "answered 429; try again later"),
+        (bytes(ssh), 502, "the answer is not HTTP/1.1"),
+        (bytes(Vec::new()), 502, "the connection ended before the answer did"),
     ]
     .into_iter()
     .enumerate()
     {
         stage.metadata.answers(manner.clone());
-        let refused = stage.token("google", &format!("vault/{number}"));
-        assert_eq!(refused.status, status, "{manner:?}: {refused:?}");
+        let refused = stage.token("google", &format!("vault/{number}")).refused(status, words);
         assert_silent("an error", &refused.errors(), TOKEN);
         assert_eq!(stage.metadata.asked().len(), 1, "{manner:?}: nothing is followed or repeated");
     }
     stage.metadata.answers(ServiceBehaviour::Silent);
     let began = Instant::now();
-    stage.token("google", "vault/silent").expect(502);
+    stage.token("google", "vault/silent").refused(502, "it took too long");
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     stage.metadata.answers(ServiceBehaviour::Well { seconds: 3_600 });
     stage.token("google", "vault/well").expect(200);
@@ -224,7 +230,7 @@ fn app_service_named_in_environment_is_used() {
         ("IDENTITY_HEADER", HEADER),
     ]);
     far.grant("ambient:cloud-token");
-    far.token("azure", RESOURCE).expect(412);
+    far.token("azure", RESOURCE).refused(412, "is not an http:// URL of this machine");
     far.server.assert_silent(HEADER);
 }
 
@@ -236,7 +242,8 @@ fn pod_token_is_sent_only_to_its_cluster() {
     ungranted(&stage.root.read("cloud/pod"), "ambient:pod-identity");
     ungranted(&stage.in_the_pods_name(&api, json!({})), "ambient:pod-identity");
     stage.grant("ambient:pod-identity");
-    stage.in_the_pods_name(&api, json!({})).expect(412);
+    let absent = stage.in_the_pods_name(&api, json!({}));
+    absent.refused(412, "the pod's file token cannot be used");
     let [first, second] = POD_TOKENS;
     stage.be_pod(first);
     stage.cluster.know(first);
@@ -255,8 +262,9 @@ fn pod_token_is_sent_only_to_its_cluster() {
         assert!(refused.errors().contains("in the pod's name only"), "{url}: {refused:?}");
     }
     let roots = json!({ "roots": elsewhere.authority });
-    stage.in_the_pods_name(&api, roots).expect(502);
-    stage.in_the_pods_name(&api, json!({ "identity": "root" })).expect(400);
+    stage.in_the_pods_name(&api, roots).refused(502, "the server's certificate");
+    let other = stage.in_the_pods_name(&api, json!({ "identity": "root" }));
+    other.refused(400, "there is no request identity \"root\"");
     // This grant covers requests in the pod's name only.
     ungranted(
         &stage.root.write("cloud/fetch/own", &json!({ "url": api })),

@@ -64,7 +64,7 @@ pub(super) fn components_cut_short_are_refused() {
     let world = World::empty();
     let probe = guest("probe");
     for part in 1..32 {
-        refused(&world, PROBE, &probe[..probe.len() * part / 32], "");
+        refused(&world, PROBE, &probe[..probe.len() * part / 32], "incomplete or damaged at byte");
     }
 }
 
@@ -80,7 +80,8 @@ pub(super) fn uploads_other_than_components_are_refused_with_their_kind() {
         let json = world.root.write("sys/plugins/catalog/secret/probe", &fields);
         assert!(json.expect(400).errors().contains(why), "{fields}");
     }
-    world.root.upload("sys/policies/acl/x", &MODULE).expect(415);
+    let upload = world.root.upload("sys/policies/acl/x", &MODULE);
+    upload.refused(415, "this path takes fields and not a component's bytes");
 }
 
 pub(super) fn components_of_another_world_are_refused_with_the_type_to_register() {
@@ -121,7 +122,7 @@ pub(super) fn a_million_functions_are_refused_before_they_are_compiled() {
     refused(&world, PROBE, &of_module(&[section(5, &[1, 0, 0x80, 0x80, 4])]), "64MiB");
     let deep = (0..10_000)
         .fold(Vec::new(), |inner: Vec<u8>, _| [COMPONENT.to_vec(), section(4, &inner)].concat());
-    refused(&world, PROBE, &deep, "");
+    refused(&world, PROBE, &deep, "nested more than 8 deep");
 }
 
 /// A `content-length` of 100 MB, and the first part of such a body: the server does not buffer
@@ -148,7 +149,7 @@ pub(super) fn a_hundred_megabytes_are_refused_in_bounded_memory() {
     let taken = sends.flood(&vec![0; 1 << 20], 100);
     assert!(taken < 100, "all of it was taken");
     drop(sends);
-    world.root.upload(&path, &vec![0; 40 << 20]).expect(413);
+    world.root.upload(&path, &vec![0; 40 << 20]).refused(413, "the most is 32MiB");
     let grown = world.bulkhead.memory().saturating_sub(before);
     assert!(grown < 300 << 20, "{grown} bytes");
     world.root.read(&path).expect(404);

@@ -5,7 +5,7 @@ mod bad_input;
 mod mounts;
 
 use crate::world::World;
-use bulkhead_tests::leaks;
+use bulkhead_tests::{Answer, leaks};
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -69,19 +69,20 @@ fn concurrent_writers_with_same_version_succeed_once() {
     let world = World::empty();
     put(&world, "app", json!({ "n": 0 }));
     let body = |writer: usize| json!({ "data": { "n": writer }, "options": { "cas": 1 } });
-    let statuses: Vec<u16> = thread::scope(|scope| {
+    let answers: Vec<Answer> = thread::scope(|scope| {
         let writers: Vec<_> = (1..=WRITERS)
             .map(|writer| {
                 let client = world.bulkhead.root();
                 let body = body(writer);
-                scope.spawn(move || client.write("secret/data/app", &body).status)
+                scope.spawn(move || client.write("secret/data/app", &body))
             })
             .collect();
         writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
     });
-    let winners = statuses.iter().filter(|status| **status == 200).count();
-    let losers = statuses.iter().filter(|status| **status == 400).count();
-    assert_eq!((winners, losers), (1, WRITERS - 1), "{statuses:?}");
+    let (winners, losers): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 200);
+    assert_eq!((winners.len(), losers.len()), (1, WRITERS - 1));
+    losers.into_iter().for_each(|loser| drop(loser.refused(400, "the current version is 2")));
     let read = world.root.read("secret/data/app").expect(200);
     assert_eq!(read.body["data"]["metadata"]["version"], 2);
 }
@@ -162,11 +163,12 @@ fn team_reaches_only_its_own_secrets() {
     blue.read("secret/data/blue/app").expect(200);
     blue.write("secret/data/blue/app", &data(json!({ "n": 2 }))).expect(200);
     assert_eq!(blue.list("secret/metadata/blue").expect(200).body["data"]["keys"], json!(["app"]));
-    blue.write("secret/data/blue/new", &data(json!({}))).expect(403);
-    blue.patch("secret/data/blue/app", &data(json!({}))).expect(403);
-    blue.delete("secret/data/blue/app").expect(403);
+    let empty = data(json!({}));
+    blue.write("secret/data/blue/new", &empty).refused(403, "may not create secret/data/blue/new");
+    blue.patch("secret/data/blue/app", &empty).refused(403, "may not patch secret/data/blue/app");
+    blue.delete("secret/data/blue/app").refused(403, "may not delete secret/data/blue/app");
     for path in ["secret/data/red/app", "secret/metadata/blue/app", "secret/data/blue"] {
-        blue.read(path).expect(403);
+        blue.read(path).refused(403, &format!("this token may not read {path}"));
     }
     blue.read("sys/internal/ui/mounts/secret/blue/app").expect(200);
 }
@@ -180,12 +182,14 @@ fn logs_hold_only_hashes_of_secret_values() {
     put(&world, "app", value.clone());
     value[canary] = json!(canary);
     world.root.write("old/app", &json!({ "more": value.clone() })).expect(204);
-    world.root.write("secret/data/app", &json!({ "data": canary })).expect(400);
+    let text = world.root.write("secret/data/app", &json!({ "data": canary }));
+    text.refused(400, "data must be an object");
     world.root.read("secret/subkeys/app").expect(200);
     world.root.patch("secret/data/app", &data(value)).expect(200);
     world.root.read("secret/data/app").expect(200);
     world.root.read("old/app").expect(200);
-    world.root.write("secret/data/app", &json!({ "password": canary })).expect(400);
+    let unwrapped = world.root.write("secret/data/app", &json!({ "password": canary }));
+    unwrapped.refused(400, "no data were given");
     leaks::assert_silent("the log", &world.bulkhead.printed(), canary);
     let audited = fs::read_to_string(world.bulkhead.data().join("audit.log")).expect("the file");
     assert!(!audited.contains(canary) && !audited.contains("48151623"), "{audited}");

@@ -127,7 +127,7 @@ fn file_with_wrong_or_missing_digest_is_refused() {
     configured.assert_refused("probe.wasm", &other, &format!("sha256 is {right}, and not"));
     put(configured.plugins.path(), "empty.wasm", b"");
     let empty = sha256(&configured.at("empty.wasm"));
-    configured.assert_refused("empty.wasm", &empty, "");
+    configured.assert_refused("empty.wasm", &empty, "is empty");
     configured.register("probe.wasm", &right).expect(204);
 }
 

@@ -58,7 +58,7 @@ fn a_postgresql_session_is_reset_between_roles() {
         // A rollback alone does not release locks or prepared statements.
         let refused = json!({ "creation_statements": [CREATION, change, "SELECT 1/0"] });
         world.role("change", refused);
-        world.root.read("database/creds/change").expect(400);
+        world.root.read("database/creds/change").refused(400, "22012");
         world.credential("look");
         assert_eq!(seen(&world), before, "{change}, although it was rolled back");
     }

@@ -248,6 +248,15 @@ impl Answer {
         self
     }
 
+    /// Fails if the status differs or no error contains `words`, and returns the answer. A status
+    /// alone proves little, because the request may be refused for another reason.
+    #[track_caller]
+    pub fn refused(self, status: u16, words: &str) -> Self {
+        let refused = self.expect(status);
+        assert!(refused.errors().contains(words), "{}: {words}: {}", refused.asked, refused.body);
+        refused
+    }
+
     /// Fails if the status is not 2xx, and returns the answer.
     #[track_caller]
     pub fn expect_success(self) -> Self {

@@ -36,40 +36,46 @@ fn config_dry_run_reports_mistake_and_stores_nothing() {
     }
 }
 
+/// Refusal of a formatter without exactly one placeholder.
+const ONE_PLACE: &str = "must contain {{PASSWORD}} exactly once";
+
 #[test]
 fn bad_directory_settings_are_refused_and_change_nothing() {
     let stage = DirectoryStage::new(DirectoryKind::OpenLdap);
     let before = stage.root.read("directory/config").expect(200).body["data"].clone();
-    for changes in [
-        json!({ "url": "http://127.0.0.1" }),
-        json!({ "url": " , " }),
-        json!({ "schema": "novell" }),
-        json!({ "binddn": "" }),
-        json!({ "bindpass": "" }),
-        json!({ "length": 13 }),
-        json!({ "length": 20, "password_policy": "strong" }),
-        json!({ "formatter": "no place" }),
-        json!({ "formatter": "{{PASSWORD}}{{PASSWORD}}" }),
-        json!({ "formatter": "{{PASSWORD}", "length": 40 }),
-        json!({ "tls_min_version": "tls10" }),
-        json!({ "tls_min_version": "tls13", "tls_max_version": "tls12" }),
-        json!({ "certificate": "nonsense" }),
-        json!({ "ttl": "2h", "max_ttl": "1h" }),
-        json!({ "ttl": -1 }),
-        json!({ "request_timeout": "soon" }),
+    for (changes, words) in [
+        (json!({ "url": "http://127.0.0.1" }), "is not ldap://host"),
+        (json!({ "url": " , " }), "url names 0 servers"),
+        (json!({ "schema": "novell" }), "\"novell\" is none of ad and openldap"),
+        (json!({ "binddn": "" }), "binddn is required"),
+        (json!({ "bindpass": "" }), "bindpass is required"),
+        (json!({ "length": 13 }), "length 13 is none of 14 to 256"),
+        (json!({ "length": 20, "password_policy": "strong" }), "exclude each other"),
+        (json!({ "formatter": "no place" }), ONE_PLACE),
+        (json!({ "formatter": "{{PASSWORD}}{{PASSWORD}}" }), ONE_PLACE),
+        (json!({ "formatter": "{{PASSWORD}", "length": 40 }), ONE_PLACE),
+        (json!({ "tls_min_version": "tls10" }), "\"tls10\" is none of tls12 and tls13"),
+        (
+            json!({ "tls_min_version": "tls13", "tls_max_version": "tls12" }),
+            "tls_min_version is above tls_max_version",
+        ),
+        (json!({ "certificate": "nonsense" }), "certificate: the certificate is not PEM"),
+        (json!({ "ttl": "2h", "max_ttl": "1h" }), "ttl 2h is longer than max_ttl 1h"),
+        (json!({ "ttl": -1 }), "ttl: -1 is not a duration"),
+        (json!({ "request_timeout": "soon" }), "request_timeout: \"soon\" is not a duration"),
     ] {
-        stage.root.write("directory/config", &changes).expect(400);
+        stage.root.write("directory/config", &changes).refused(400, words);
         let now = stage.root.read("directory/config").expect(200).body["data"].clone();
         assert_eq!(now, before, "{changes}");
     }
     stage.root.delete("directory/config").expect(204);
     stage.root.read("directory/config").expect(404);
     stage.root.read("directory/creds/none").expect(404);
-    stage
-        .root
-        .write("directory/library/team", &json!({ "service_account_names": "a" }))
-        .expect(400);
-    stage.root.write("directory/rotate-root", &json!({})).expect(400);
+    let set = json!({ "service_account_names": "a" });
+    for (path, body) in [("library/team", set), ("rotate-root", json!({}))] {
+        let refused = stage.root.write(&format!("directory/{path}"), &body);
+        refused.refused(400, "there is no configuration");
+    }
 }
 
 #[test]
@@ -198,7 +204,7 @@ fn next_server_follows_missing_server_but_not_refusal() {
         let urls = format!("ldaps://127.0.0.1:1, {url}");
         stage.configure(json!({ "url": urls, "verify": true })).expect(200);
         let wrong = json!({ "url": urls, "bindpass": "Jm6-Yt2-Hd8-Vc5", "verify": true });
-        stage.configure(wrong).expect(400);
+        stage.configure(wrong).refused(400, "binddn and bindpass");
         stage.configure(json!({ "url": urls })).expect(204);
         stage.role("build", "svc1");
         stage.creds("build");

@@ -3,7 +3,7 @@
 
 use super::liar::{BIND, EXTENDED, LyingDirectory, MODIFY, ReceivedRequest, SEARCH, part};
 use super::{DirectoryStage, FIRST};
-use bulkhead_tests::{Bulkhead, Client, DirectoryKind};
+use bulkhead_tests::{Answer, Bulkhead, Client, DirectoryKind};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpListener;
@@ -47,18 +47,21 @@ fn pretending(request: &ReceivedRequest<'_>) -> Vec<u8> {
     }
 }
 
-fn role(root: &Client) -> u16 {
-    root.write("directory/roles/build", &json!({ "service_account_name": "svc1" })).status
+fn role(root: &Client) -> Answer {
+    root.write("directory/roles/build", &json!({ "service_account_name": "svc1" }))
 }
+
+/// Refusal without an answer of the directory.
+const NO_ANSWER: &str = "the server did not answer in time";
+/// Refusal of an answer that points to another server.
+const REFERRAL: &str = "referral to another server, which is not followed";
 
 #[test]
 fn a_false_success_of_the_directory_is_detected() {
     let liar = LyingDirectory::start(pretending);
     let (_bulkhead, root) = configured(&liar, json!({}));
-    assert_eq!(role(&root), 204);
-    let refused = root.read("directory/creds/build");
-    assert!((400..=503).contains(&refused.status), "{refused:?}");
-    assert!(refused.errors().contains("refuses a login with the new"), "{}", refused.errors());
+    role(&root).expect(204);
+    root.read("directory/creds/build").refused(400, "refuses a login with the new password");
     let shown = root.read("directory/roles/build").expect(200);
     assert_eq!(shown.text("last_service_rotation"), "", "nothing was rotated");
 }
@@ -66,32 +69,34 @@ fn a_false_success_of_the_directory_is_detected() {
 #[test]
 fn no_directory_answer_crashes_or_blocks_server() {
     type Lie = fn(&ReceivedRequest<'_>) -> Vec<u8>;
-    let lies: [(&str, Lie); 7] = [
-        ("nests without end", |request| {
+    let lies: [(u16, &str, Lie); 7] = [
+        // Nested without end.
+        (502, "is not LDAP", |request| {
             let nested = (0..10_000).fold(Vec::new(), |inner, _| part(0x30, &inner));
             request.message(&part(0x64, &nested))
         }),
-        ("promises two gigabytes", |_| b"\x30\x84\x7f\xff\xff\xff\x02\x01\x02".to_vec()),
-        ("gives entries without end", |request| request.entry(ACCOUNT, &[]).repeat(200_000)),
-        ("names an attribute without values", |request| {
+        // The head of two gigabytes.
+        (502, "is too large", |_| b"\x30\x84\x7f\xff\xff\xff\x02\x01\x02".to_vec()),
+        (502, "is too large", |request| request.entry(ACCOUNT, &[]).repeat(200_000)),
+        // An attribute without values.
+        (400, "insufficient access rights", |request| {
             [request.entry(ACCOUNT, &[("objectGUID", &[])]), request.result(50)].concat()
         }),
-        ("says half of it", |request| request.result(0)[..5].to_vec()),
-        ("says nothing", |_| Vec::new()),
-        ("answers another question", |request| {
+        (502, NO_ANSWER, |request| request.result(0)[..5].to_vec()),
+        (502, NO_ANSWER, |_| Vec::new()),
+        (502, "does not match the request", |request| {
             ReceivedRequest { id: request.id + 1, ..*request }.result(0)
         }),
     ];
-    for (what, lie) in lies {
+    for (status, words, lie) in lies {
         let liar = LyingDirectory::start(move |request| match request.operation {
             BIND => request.result(0),
             _ => lie(request),
         });
         let (bulkhead, root) = configured(&liar, json!({}));
         let began = Instant::now();
-        let status = role(&root);
-        assert!([400, 502].contains(&status), "{what}: {status}");
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        role(&root).refused(status, words);
+        assert!(began.elapsed() < Duration::from_secs(20), "{words}");
         root.read("sys/health").expect(200);
         root.read("directory/roles/build").expect(404);
         bulkhead.assert_silent(BINDPASS);
@@ -121,7 +126,7 @@ fn a_slow_answer_times_out_like_no_answer() {
     let liar = LyingDirectory::start(|_| Vec::new());
     let (bulkhead, root) = configured(&liar, json!({ "url": url }));
     let began = Instant::now();
-    assert_eq!(role(&root), 502);
+    role(&root).refused(502, NO_ANSWER);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     root.read("sys/health").expect(200);
     bulkhead.assert_silent(BINDPASS);
@@ -143,9 +148,10 @@ fn no_refusal_shows_attributes_of_an_entry() {
         _ => pretending(request),
     });
     let (bulkhead, root) = configured(&liar, json!({}));
-    let named = json!({ "service_account_name": "svc1" });
-    root.write("directory/roles/build", &named).expect(400);
-    root.write("directory/library/team", &json!({ "service_account_names": "svc1" })).expect(400);
+    let several = "several accounts are called \"svc1\"";
+    role(&root).refused(400, several);
+    let set = json!({ "service_account_names": "svc1" });
+    root.write("directory/library/team", &set).refused(400, several);
     bulkhead.assert_silent(std::str::from_utf8(HELD).expect("a text"));
 }
 
@@ -165,8 +171,8 @@ fn no_referral_is_followed() {
         }
     });
     let (_bulkhead, root) = configured(&liar, json!({}));
-    assert_eq!(role(&root), 400);
-    root.write("directory/rotate-root", &json!({})).expect(400);
+    role(&root).refused(400, REFERRAL);
+    root.write("directory/rotate-root", &json!({})).refused(400, REFERRAL);
     assert!(elsewhere.accept().is_err(), "the other server got a connection");
 }
 
@@ -181,14 +187,14 @@ fn nothing_is_sent_in_clear_if_starttls_fails() {
         let bind = ReceivedRequest { id: request.id + 1, operation: BIND, content: b"" };
         [request.result(0), bind.result(0)].concat()
     };
-    for (what, liar) in [
-        ("it consents, and hangs", LyingDirectory::start(consent)),
-        ("it refuses", LyingDirectory::start(refusal)),
-        ("it says more than its consent", LyingDirectory::start(injection)),
+    for (words, liar) in [
+        (NO_ANSWER, LyingDirectory::start(consent)),
+        ("refuses StartTLS", LyingDirectory::start(refusal)),
+        ("sent more than the consent to StartTLS", LyingDirectory::start(injection)),
     ] {
         let (_bulkhead, root) = configured(&liar, json!({ "starttls": true }));
-        assert_eq!(role(&root), 502, "{what}");
-        assert_unsaid(&liar, what);
+        role(&root).refused(502, words);
+        assert_unsaid(&liar, words);
     }
 }
 
@@ -205,7 +211,7 @@ fn clear_text_server_never_replaces_secured_server() {
     let moved = json!({ "url": urls, "bindpass": BINDPASS });
     let mixed = root.write("directory/config", &moved).expect(200);
     assert!(mixed.warnings().contains("is never asked"), "{}", mixed.warnings());
-    assert_eq!(role(&root), 502);
+    role(&root).refused(502, "the connection was not made or broke");
     assert_unsaid(&liar, "a secured server is down");
     let starttls = json!({ "starttls": true, "bindpass": BINDPASS });
     root.write("directory/config", &starttls).expect(204);
@@ -230,12 +236,14 @@ fn other_callers_cannot_use_loan_lease() {
     let other = stage.bulkhead.client(answer.body["auth"]["client_token"].as_str());
     let lease = json!({ "lease_id": lent.lease() });
     for path in ["sys/leases/lookup", "sys/leases/renew", "sys/leases/revoke"] {
-        other.write(path, &lease).expect(403);
+        other.write(path, &lease).refused(403, "permission denied: this token may not update");
     }
-    other.write("sys/leases/revoke-prefix/directory/library/team", &json!({})).expect(403);
+    let prefix = "sys/leases/revoke-prefix/directory/library/team";
+    other.write(prefix, &json!({})).refused(403, "permission denied: this token may not update");
     // Another mount has no lease with this id.
     let id = lent.lease().replacen("directory/", "database/", 1);
-    stage.root.write("sys/leases/renew", &json!({ "lease_id": id })).expect(400);
+    let renewal = stage.root.write("sys/leases/renew", &json!({ "lease_id": id }));
+    renewal.refused(400, "there is no lease with this id");
     stage.root.write("sys/leases/revoke", &json!({ "lease_id": id }));
     assert!(stage.takes("svc1", lent.text("password")) && !stage.takes("svc2", "none-of-these"));
     assert!(stage.takes("svc2", FIRST));

@@ -29,7 +29,8 @@ fn metrics_show_password_age_without_account_names() {
     let password = stage.creds("build").text("current_password").to_owned();
     stage.set("team", &["svc2"], json!({}));
     stage.root.write("directory/library/team/check-out", &json!({})).expect(200);
-    stage.root.write("directory/library/team/check-out", &json!({})).expect(400);
+    let none = stage.root.write("directory/library/team/check-out", &json!({}));
+    none.refused(400, "no service account of the set is available");
     // A configuration change updates the metrics at once.
     stage.configure(json!({})).expect(204);
     let lines = [

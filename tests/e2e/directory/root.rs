@@ -75,9 +75,9 @@ fn read_and_list_capabilities_allow_no_rotation() {
         stage.bulkhead.client(answer.body["auth"]["client_token"].as_str())
     };
     let reader = client("reader", r#"path "directory/*" { capabilities = ["read"] }"#);
-    reader.read("directory/rotate-root").expect(403);
+    reader.read("directory/rotate-root").refused(403, "may not update directory/rotate-root");
     assert!(stage.takes("engine", &bindpass(&stage)), "GET needs the same rights as POST");
-    reader.read("directory/roles").expect(403);
+    reader.read("directory/roles").refused(403, "may not list directory/roles");
     reader.read("directory/roles/build").expect(200);
     let lister = client("lister", r#"path "directory/roles" { capabilities = ["list"] }"#);
     for answer in [lister.read("directory/roles"), lister.list("directory/roles")] {
@@ -99,8 +99,8 @@ fn self_rotation_needs_no_bind_account() {
             let role = json!({ "service_account_name": dn, "password": password });
             stage.root.write("directory/roles/build", &role)
         };
-        role("").expect(400);
-        role("Jm6-Yt2-Hd8-Vc5").expect(400);
+        role("").refused(400, "password is required");
+        role("Jm6-Yt2-Hd8-Vc5").refused(400, "refused the login");
         assert!(stage.takes("svc1", FIRST));
         role(FIRST).expect(204);
         let first = stage.creds("build").text("current_password").to_owned();
@@ -109,7 +109,8 @@ fn self_rotation_needs_no_bind_account() {
         let second = stage.creds("build");
         assert_eq!(second.text("last_password"), first);
         assert!(stage.takes("svc1", second.text("current_password")));
-        stage.root.write("directory/rotate-root", &json!({})).expect(400);
+        let refused = stage.root.write("directory/rotate-root", &json!({}));
+        refused.refused(400, "there is no bindpass to rotate");
     }
 }
 

@@ -103,7 +103,8 @@ fn account_recreated_by_others_ends_loan_untouched() {
         }
         assert!(stage.takes("svc1", OF_OTHERS), "{kind:?}");
         assert_eq!(stage.status(), json!({ "available": false }), "{kind:?}");
-        stage.root.write("directory/library/team/check-out", &json!({})).expect(400);
+        let none = stage.root.write("directory/library/team/check-out", &json!({}));
+        none.refused(400, "no service account of the set is available");
     }
 }
 
@@ -116,7 +117,8 @@ fn role_leaves_account_recreated_by_others_untouched() {
         stage.branch.add("svc1", OF_OTHERS);
         let refused = stage.root.read("directory/creds/build").expect(400);
         assert!(refused.errors().contains("another account has the DN"), "{}", refused.errors());
-        stage.root.write("directory/rotate-role/build", &json!({})).expect(400);
+        let rotation = stage.root.write("directory/rotate-role/build", &json!({}));
+        rotation.refused(400, "another account has the DN");
         assert!(stage.takes("svc1", OF_OTHERS));
     }
 }

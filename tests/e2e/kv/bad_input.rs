@@ -42,13 +42,12 @@ fn paths_that_cannot_be_stored_are_refused() {
         ("secret/data/a/%2E%2E/b".to_owned(), "segment"),
         ("secret/data/%ff".to_owned(), "not UTF-8"),
     ] {
-        let refused = world.root.write(&path, &data(json!({}))).expect(400);
-        assert!(refused.errors().contains(reason), "{refused:?}");
+        world.root.write(&path, &data(json!({}))).refused(400, reason);
     }
-    world.root.read(&format!("secret/data/{long}")).expect(400);
-    world.root.read("secret/data").expect(404);
-    world.root.read("secret/metadata").expect(405);
-    world.root.read("secret/anything").expect(404);
+    world.root.read(&format!("secret/data/{long}")).refused(400, "at most 480 bytes");
+    world.root.read("secret/data").refused(404, "use \"secret/data/data\"");
+    world.root.read("secret/metadata").refused(405, "unsupported operation");
+    world.root.read("secret/anything").refused(404, "use \"secret/data/anything\"");
 }
 
 #[test]
@@ -67,16 +66,15 @@ fn malformed_secrets_are_refused() {
         ("secret/config", json!({ "delete_version_after": "soon" }), "delete_version_after"),
         ("old/x", json!({}), "missing data fields"),
     ] {
-        let refused = world.root.write(path, &body).expect(400);
-        assert!(refused.errors().contains(reason), "{path} {body}: {refused:?}");
+        world.root.write(path, &body).refused(400, reason);
     }
-    world.root.send("POST", "secret/data/x", b"[1]").expect(400);
-    world.root.send("POST", "old/x", b"\"text\"").expect(400);
-    world.root.read("secret/data/x?version=-1").expect(400);
-    world.root.read("secret/data/x?version=last").expect(400);
+    world.root.send("POST", "secret/data/x", b"[1]").refused(400, "the body is a list");
+    world.root.send("POST", "old/x", b"\"text\"").refused(400, "the body is a string");
+    world.root.read("secret/data/x?version=-1").refused(400, "version cannot be -1");
+    world.root.read("secret/data/x?version=last").refused(400, "\"last\" is not a whole number");
     world.root.list("secret/metadata").expect(404);
     world.root.patch("secret/data/x", &data(json!({}))).expect(404);
-    world.root.patch("old/x", &json!({ "a": 1 })).expect(405);
+    world.root.patch("old/x", &json!({ "a": 1 })).refused(405, "unsupported operation");
 }
 
 #[test]
@@ -92,8 +90,9 @@ fn large_secret_is_kept_and_larger_is_refused() {
     assert!(refused.errors().contains("current version is 1"), "{}", refused.errors().len());
     world.root.write("old/large", &json!({ "text": large })).expect(204);
     let larger = json!({ "text": "x".repeat(1_049_000) });
-    world.root.write("secret/data/large", &data(larger.clone())).expect(413);
-    world.root.write("old/large", &larger).expect(413);
+    let most = "this path takes at most 1048576";
+    world.root.write("secret/data/large", &data(larger.clone())).refused(413, most);
+    world.root.write("old/large", &larger).refused(413, most);
     assert_eq!(world.root.read("old/large").expect(200).text("text").len(), 1_048_000);
 }
 
@@ -105,7 +104,7 @@ fn a_member_may_be_named_path() {
         "narrow",
         r#"path "old/*" { capabilities = ["create"], denied_parameters = { "path" = [] } }"#,
     );
-    narrow.write("old/x", &json!({ "path": "other" })).expect(403);
+    narrow.write("old/x", &json!({ "path": "other" })).refused(403, "with parameter \"path\"");
     narrow.write("old/x", &json!({ "name": "other" })).expect(204);
     world.root.write("old/x", &json!({ "path": "other", "none": null })).expect(204);
     let read = world.root.read("old/x").expect(200);

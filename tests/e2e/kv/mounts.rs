@@ -47,7 +47,8 @@ fn the_option_chooses_the_version_of_the_api() {
         let refused = world.root.write("sys/mounts/g", &body).expect(400);
         assert!(refused.errors().contains("give 1 or 2"), "{refused:?}");
     }
-    world.root.write("sys/mounts/g", &json!({ "type": "kv-v3" })).expect(400);
+    let absent = world.root.write("sys/mounts/g", &json!({ "type": "kv-v3" }));
+    absent.refused(400, "there is no secrets engine \"kv-v3\"");
 }
 
 #[test]
@@ -211,8 +212,9 @@ fn kv_version_1_path_names_version_2_path() {
         assert_eq!(answer.body["warnings"], answer.body["errors"], "clients show warnings");
         assert!(!answer.errors().contains("c4n4ry"), "{answer:?}");
     }
-    world.weak().read("secret/app/db").expect(403);
-    let nobody = world.bulkhead.client(None).read("secret/app/db").expect(403);
+    world.weak().read("secret/app/db").refused(403, "this token may not read secret/app/db");
+    let nobody = world.bulkhead.client(None).read("secret/app/db");
+    let nobody = nobody.refused(403, "this path needs a token");
     assert_eq!(nobody.body["warnings"], Value::Null);
     world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
     world.root.read("old/data/x").expect(404);
