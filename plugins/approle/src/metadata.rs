@@ -61,6 +61,7 @@ fn of_pair(pair: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::of_text;
+    use std::collections::BTreeMap;
 
     #[test]
     fn texts_of_published_clients_are_read() {
@@ -76,5 +77,18 @@ mod tests {
             assert_eq!(of_text(text).map(|pairs| pairs.len()), pairs, "{text}");
         }
         assert_eq!(of_text("a = b=c").unwrap()["a"], "b=c");
+    }
+
+    #[test]
+    fn numbers_and_flags_in_metadata_become_texts() {
+        let expected = BTreeMap::from(
+            [("owner", "web"), ("size", "3"), ("is_live", "true")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        for text in
+            [r#"{"owner": "web", "size": 3, "is_live": true}"#, "owner = web, size=3,is_live=true"]
+        {
+            assert_eq!(of_text(text), Some(expected.clone()), "{text}");
+        }
     }
 }

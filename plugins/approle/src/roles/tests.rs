@@ -105,3 +105,23 @@ fn each_setting_path_shows_changes_and_resets_setting() {
     let shown = Value::Object(stage.bed.read("role/web/policies").ok().unwrap().data);
     assert_eq!(shown, json!({"policies": ["a"], "token_policies": ["a"]}));
 }
+
+#[test]
+fn other_settings_change_with_local_secret_ids() {
+    let stage = TestMount::new(&json!({"local_secret_ids": true}));
+    stage.role("web", &json!({"token_ttl": 60}));
+    stage.role("web", &json!({"token_ttl": 30, "local_secret_ids": true}));
+    let shown = stage.bed.read("role/web").ok().unwrap().data;
+    assert_eq!((&shown["local_secret_ids"], &shown["token_ttl"]), (&json!(true), &json!(30)));
+}
+
+#[test]
+fn period_paths_show_old_name_in_use() {
+    let stage = TestMount::new(&json!({}));
+    for path in ["role/web/period", "role/web/token-period"] {
+        stage.bed.write(path, &json!({"period": 60})).ok().unwrap();
+        let shown = Value::Object(stage.bed.read(path).ok().unwrap().data);
+        assert_eq!(shown, json!({"period": 60, "token_period": 60}), "{path}");
+        stage.bed.delete(path).ok().unwrap();
+    }
+}

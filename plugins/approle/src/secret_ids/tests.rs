@@ -126,3 +126,54 @@ fn a_chosen_secret_id_is_long_and_new() {
     assert_eq!(stage.accessors("web").len(), 1, "the accessor of the expired one is gone");
     assert_eq!(add("testsecretid", 0).ok().unwrap().warnings.len(), 1);
 }
+
+#[test]
+fn metadata_may_be_a_list_of_pairs() {
+    let stage = TestMount::new(&json!({}));
+    let answer = stage.secret_id("web", &json!({"metadata": ["owner=web", "size = 3"]}));
+    let shown = stage.of_secret("web", "lookup", &answer["secret_id"]).ok().unwrap().data;
+    assert_eq!(shown["metadata"], json!({"owner": "web", "size": "3"}));
+    for metadata in [json!(7), json!(["owner"]), json!([7])] {
+        let fields = json!({"metadata": metadata});
+        let refused = stage.bed.write("role/web/secret-id", &fields).err().unwrap();
+        assert!(refused.message.contains("metadata is not a set of texts"), "{metadata}");
+    }
+}
+
+#[test]
+fn times_of_a_secret_id_are_shown_exactly() {
+    let stage = TestMount::new(&json!({"secret_id_num_uses": 2}));
+    let lasting = stage.secret_id("web", &json!({}));
+    let ending = stage.secret_id("web", &json!({"ttl": "1h"}));
+    let times = |answer: &serde_json::Value| {
+        let shown = stage.of_secret("web", "lookup", &answer["secret_id"]).ok().unwrap().data;
+        ["creation_time", "last_updated_time", "expiration_time"].map(|name| shown[name].clone())
+    };
+    // The clock of the test bed begins with the year 2030.
+    let start = "2030-01-01T00:00:00Z";
+    assert_eq!(times(&lasting), [start, start, "0001-01-01T00:00:00Z"]);
+    assert_eq!(times(&ending), [start, start, "2030-01-01T01:00:00Z"]);
+    stage.bed.host.advance(90);
+    assert!(stage.login("web", &ending).is_ok());
+    assert_eq!(times(&ending), [start, "2030-01-01T00:01:30Z", "2030-01-01T01:00:00Z"]);
+}
+
+#[test]
+fn a_mount_without_maximum_shortens_no_lifetime() {
+    let mut stage = TestMount::new(&json!({}));
+    stage.bed.mount.max_ttl = 0;
+    let answer = stage.bed.write("role/web/secret-id", &json!({"ttl": 200})).ok().unwrap();
+    assert_eq!((&answer.data["secret_id_ttl"], answer.warnings.len()), (&json!(200), 0));
+}
+
+#[test]
+fn lengths_of_chosen_secret_ids_are_bounded() {
+    let stage = TestMount::new(&json!({}));
+    for (length, warnings) in
+        [(11, None), (12, Some(1)), (19, Some(1)), (20, Some(0)), (4_096, Some(0)), (4_097, None)]
+    {
+        let fields = json!({"secret_id": "x".repeat(length)});
+        let added = stage.bed.write("role/web/custom-secret-id", &fields);
+        assert_eq!(added.ok().map(|answer| answer.warnings.len()), warnings, "{length}");
+    }
+}

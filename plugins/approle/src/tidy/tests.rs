@@ -1,5 +1,6 @@
 //! Tests of `tidy.rs` on the test bed.
 
+use super::PAGE;
 use crate::fixture::TestMount;
 use bulkhead_sdk::Host;
 use serde_json::json;
@@ -64,4 +65,46 @@ fn secret_ids_of_removed_role_are_removed_pagewise() {
     run(&stage, &format!("removal/{id}"));
     assert_eq!((keys(&stage, "secret/"), keys(&stage, "accessor/")), (2, 2));
     assert!(stage.login("ops", &of_ops).is_ok() && stage.login("web", &of_new).is_ok());
+}
+
+/// A mount with one secret id more than tidy looks at in a call; each ends after a minute.
+fn with_two_pages() -> TestMount {
+    let stage = TestMount::new(&json!({}));
+    for number in 0..=PAGE {
+        let fields = json!({"ttl": 60, "secret_id": format!("chosen-secret-id-{number:04}")});
+        stage.bed.write("role/web/custom-secret-id", &fields).ok().unwrap();
+    }
+    stage
+}
+
+/// Runs the timers of all pages of `records`; returns the number of pages.
+fn run_pages(stage: &TestMount, timer: &str, records: &str) -> usize {
+    let (mut after, mut pages) = (String::new(), 0);
+    loop {
+        let page = stage.bed.host.storage().keys(records, &after, PAGE).unwrap();
+        stage.bed.wake(&format!("{timer}{after}"), 1).unwrap();
+        let Some(last) = page.last() else { return pages };
+        (after, pages) = (last.clone(), pages + 1);
+    }
+}
+
+#[test]
+fn tidy_looks_at_every_page_of_secret_ids() {
+    let stage = with_two_pages();
+    stage.bed.host.advance(60);
+    stage.bed.write("tidy/secret-id", &json!({})).ok().unwrap();
+    assert_eq!(run_pages(&stage, "tidy-expired/", "secret/"), 2);
+    assert_eq!((keys(&stage, "secret/"), keys(&stage, "accessor/")), (0, 0));
+}
+
+#[test]
+fn tidy_removes_accessors_without_secret_id() {
+    let stage = with_two_pages();
+    let hashes = stage.bed.host.storage().keys("secret/", "", 1_000).unwrap();
+    for hash in &hashes[1..] {
+        stage.bed.host.storage().delete(&format!("secret/{hash}")).unwrap();
+    }
+    stage.bed.write("tidy/secret-id", &json!({})).ok().unwrap();
+    assert_eq!(run_pages(&stage, "tidy-dangling/", "accessor/"), 2);
+    assert_eq!((keys(&stage, "secret/"), keys(&stage, "accessor/")), (1, 1));
 }
