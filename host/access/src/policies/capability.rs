@@ -79,3 +79,33 @@ impl Capability {
         Self::ALL.into_iter().find(|capability| capability.word() == word)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sudo_is_included_by_sudo_and_root() {
+        for (words, expected) in [
+            (vec!["read", "sudo"], true),
+            (vec!["sudo"], true),
+            (vec!["root"], true),
+            (vec!["read", "update"], false),
+            (vec!["deny"], false),
+            (vec![], false),
+        ] {
+            let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+            assert_eq!(include_sudo(&words), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn each_capability_is_read_from_its_word() {
+        for capability in Capability::ALL {
+            assert_eq!(Capability::of_word(capability.word()), Some(capability));
+        }
+        for word in ["", "Read", "root", "reads"] {
+            assert_eq!(Capability::of_word(word), None, "{word}");
+        }
+    }
+}

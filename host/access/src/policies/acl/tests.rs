@@ -650,3 +650,117 @@ fn a_rule_for_the_older_path_grants_both() {
         assert!(!may(&ask(&acl, Operation::Update, path)), "{path}");
     }
 }
+
+#[test]
+fn listed_rules_show_their_capabilities_or_deny() {
+    let acl = acl(&[r#"path "a/b" { capabilities = ["update", "read"] }
+                       path "a/+" { capabilities = ["list"] }
+                       path "c/*" { capabilities = ["deny"] }"#]);
+    let words = |path: &str, words: &[&str]| {
+        (path.to_owned(), words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    };
+    let listed = acl.listed().unwrap();
+    assert_eq!(listed.exact, BTreeMap::from([words("a/b", &["read", "update"])]));
+    assert_eq!(listed.patterns, BTreeMap::from([words("a/+", &["list"]), words("c/", &["deny"])]));
+    assert!(Acl::root().listed().is_none());
+}
+
+#[test]
+fn restrictions_matter_for_writes_and_reads_alone() {
+    let acl = acl(&[r#"path "x" { capabilities = ["deny"] denied_parameters = { "a" = [] } }
+                       path "y" { capabilities = ["read"] required_parameters = ["a"] }
+                       path "z" { capabilities = ["read"] }"#]);
+    let restricts = |acl: &Acl, path: &str, operation: Operation| {
+        acl.speaks_of_parameters(&AccessRequest {
+            path,
+            operation,
+            sudo: false,
+            wrap_ttl: None,
+            fields: &Map::new(),
+            schema: &[],
+        })
+    };
+    for operation in [Operation::Create, Operation::Read, Operation::Update, Operation::Patch] {
+        assert!(restricts(&acl, "y", operation), "{operation:?}");
+    }
+    for operation in [Operation::Delete, Operation::List] {
+        assert!(!restricts(&acl, "y", operation), "{operation:?}");
+    }
+    for path in ["x", "z", "absent"] {
+        assert!(!restricts(&acl, path, Operation::Read), "{path}: a deny has no restrictions");
+    }
+    assert!(!restricts(&Acl::root(), "y", Operation::Read));
+}
+
+#[test]
+fn restrictions_of_a_newer_path_matter_for_older() {
+    let acl =
+        all_but(r#"path "sys/auth/*" { capabilities = ["update"] required_parameters = ["a"] }"#);
+    let restricts = |path: &str| {
+        acl.speaks_of_parameters(&AccessRequest {
+            path,
+            operation: Operation::Update,
+            sudo: false,
+            wrap_ttl: None,
+            fields: &Map::new(),
+            schema: &[],
+        })
+    };
+    assert!(restricts("sys/mounts/auth/a/tune") && !restricts("sys/mounts/a/tune"));
+}
+
+#[test]
+fn looser_rules_below_a_folder_count_until_covered() {
+    for (rules, expected) in [
+        (
+            r#"path "a/b/*" { capabilities = ["deny"] } path "a/*" { capabilities = ["read"] }"#,
+            true,
+        ),
+        (r#"path "a/+/c" { capabilities = ["deny"] } path "*" { capabilities = ["read"] }"#, true),
+        (r#"path "a/+/*" { capabilities = ["deny"] } path "*" { capabilities = ["read"] }"#, true),
+        (r#"path "a*" { capabilities = ["deny"] } path "*" { capabilities = ["read"] }"#, false),
+    ] {
+        assert_eq!(acl(&[rules]).may_reach("a/"), expected, "{rules}");
+    }
+}
+
+/// An unresolved denial has the rank of the path that a value would produce.
+#[test]
+fn unresolved_deny_yields_to_closer_rules_only() {
+    let policy = policy(
+        r#"path "home/{{identity.entity.name}}" { capabilities = ["deny"] }
+           path "home/ann" { capabilities = ["read"] }
+           path "open/{{identity.entity.name}}/*" { capabilities = ["deny"] }
+           path "open/ann/*" { capabilities = ["read"] }
+           path "open/bob/x*" { capabilities = ["read"] }
+           path "open/bob/y" { capabilities = ["read"] }"#,
+    );
+    let nobody = Acl::new([&policy]);
+    for path in ["home/ann", "home/bob", "open/ann/x", "open/bob/z"] {
+        assert_eq!(nobody.capabilities(path), ["deny"], "{path}");
+    }
+    for path in ["open/bob/xy", "open/bob/y"] {
+        assert_eq!(nobody.capabilities(path), ["read"], "{path}");
+    }
+}
+
+#[test]
+fn every_pattern_of_an_acl_is_counted() {
+    let policy = policy(
+        r#"path "a" { capabilities = ["read"] }
+           path "b" { capabilities = ["read"] }
+           path "c/*" { capabilities = ["read"] }
+           path "d/+" { capabilities = ["read"] }
+           path "e/+" { capabilities = ["read"] }
+           path "f/{{identity.entity.name}}" { capabilities = ["deny"] }"#,
+    );
+    assert_eq!((Acl::new([&policy]).len(), Acl::root().len(), acl(&[]).len()), (6, 1, 0));
+}
+
+#[test]
+fn a_skipped_rule_is_logged_with_its_reason() {
+    let policy = policy(r#"path "home/{{identity.entity.name}}" { capabilities = ["read"] }"#);
+    let (_, skipped) = Acl::of_caller([&policy], &called("a/b"));
+    let words = skipped[0].words();
+    assert!(words.contains("identity.entity.name") && !words.contains("a/b"), "{words}");
+}

@@ -1,6 +1,6 @@
 //! Tests of `constraints.rs`.
 
-use super::super::comparison::{is_same, tally};
+use super::super::comparison::{comparison_cost, is_same, tally};
 use super::*;
 use bulkhead_wire::description::FieldKind;
 use serde_json::json;
@@ -438,4 +438,49 @@ fn refusals_show_names_and_never_values() {
         let error = rule.check(&fields, &[]).unwrap_err();
         assert!(error.contains("\"password\"") && !error.contains("hunter2"), "{error}");
     }
+}
+
+#[test]
+fn refused_value_says_policy_lists_others() {
+    for (rule, sent) in [
+        (allowed(json!({"a": ["x"]})), json!({"a": "y"})),
+        (allowed(json!({"*": ["x"]})), json!({"a": "y"})),
+    ] {
+        let why = rule.check(&map(sent), &[]).unwrap_err();
+        assert_eq!(why, "with this value of parameter \"a\"; the policy lists others");
+    }
+    let why = allowed(json!({"a": []})).check(&map(json!({"b": 1})), &[]).unwrap_err();
+    assert_eq!(why, "with parameter \"b\", which the policy does not list");
+}
+
+#[test]
+fn comparison_cost_counts_values_and_long_texts() {
+    let text = |bytes: usize| json!("x".repeat(bytes));
+    for (value, cost) in [
+        (json!(null), 1),
+        (json!(true), 1),
+        (json!(1), 1),
+        (text(0), 1),
+        (text(1_023), 1),
+        (text(1_024), 2),
+        (text(3_000), 3),
+        (json!([]), 1),
+        (json!([1, "a", text(2_048)]), 6),
+        (json!({"k": 1, "l": text(1_024)}), 6),
+        (json!({"k": [1, [2]]}), 6),
+    ] {
+        assert_eq!(comparison_cost(&value), cost, "{cost}");
+    }
+}
+
+#[test]
+fn parameter_without_deferring_value_never_defers() {
+    let schema = vec![
+        Field::new("count", FieldKind::Int, ""),
+        Field::new("name", FieldKind::String, "").counts_as("count"),
+    ];
+    let rule = allowed(json!({"name": []}));
+    assert!(rule.check(&map(json!({"name": "x"})), &schema).is_ok());
+    let why = rule.check(&map(json!({"name": "x", "count": 7})), &schema).unwrap_err();
+    assert!(why.contains("\"count\", which the policy does not list"), "{why}");
 }

@@ -235,3 +235,10 @@ fn parse_error_becomes_bad_request_with_known_message() {
         "{failure}"
     );
 }
+
+#[test]
+fn equal_wrapping_bounds_of_a_rule_are_accepted() {
+    let equal = r#"path "x" { min_wrapping_ttl = 60 max_wrapping_ttl = "1m" }"#;
+    let rules = Policy::parse("p", equal).unwrap().rules;
+    assert_eq!((rules[0].min_wrapping_ttl, rules[0].max_wrapping_ttl), (60, 60));
+}
