@@ -9,12 +9,12 @@
 //! the caller's token, the path `database/creds/app` and the operation `read`. A policy with
 //! `path "database/creds/*" { capabilities = ["read"] }` yields a `Permit`, which carries the
 //! granted capabilities for the component and the names of the granting policies for the audit
-//! line. A call needs the engine, the grants and the instances of its mount, and only `Mounts::open`
-//! hands out all three, in exchange for a permit: code without the check does not compile. Without such a policy,
-//! `Permit::ask` returns 403, "permission denied: this token may not read database/creds/app". The
-//! component is not entered, the unit of work is dropped, and the audit log records the refusal.
-//! Due work has no token: the revocation of the same lease gets a permit from its `Claim`
-//! (`Permit::for_due_work`).
+//! line. A call needs the engine, the grants and the instances of its mount, and only
+//! `Mounts::open` hands out all three, in exchange for a permit: code without the check does not
+//! compile. Without such a policy, `Permit::ask` returns 403, "permission denied: this token may
+//! not read database/creds/app". The component is not entered, the unit of work is dropped, and the
+//! audit log records the refusal. Due work has no token: the revocation of the same lease gets a
+//! permit from its `Claim` (`Permit::for_due_work`).
 
 use bulkhead_access::background::Claim;
 use bulkhead_access::policies::acl::{AccessRequest, AccessVerdict, Acl, GrantedAccess};
