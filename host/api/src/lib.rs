@@ -19,4 +19,4 @@ mod endpoints;
 mod pipeline;
 mod service;
 
-pub use crate::service::{BodyAdmission, Service};
+pub use crate::service::{BodyAdmission, InitialBlock, InitialRequest, InitialValue, Service};

@@ -5,6 +5,10 @@
 //! running request. The next unsealing waits for the end of such a request and undoes any change
 //! that the request could not store.
 
+mod self_initialisation;
+
+pub use self_initialisation::{InitialBlock, InitialRequest, InitialValue};
+
 use crate::endpoints::{self, EndpointHandler, HostTable};
 use crate::pipeline;
 use bulkhead_access::sealing::sealed_failure;

@@ -7,8 +7,10 @@
 //! logged with its address and, once the audit is open, audited.
 
 mod automatic;
+mod unattended;
 mod unsealing;
 
+pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 
 use crate::audit::RefusedUnseals;

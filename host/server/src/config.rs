@@ -10,6 +10,7 @@ mod ambient;
 mod audit;
 mod findings;
 mod hcl_text;
+mod initialize;
 mod json_text;
 mod listener;
 mod outbound;
@@ -25,6 +26,7 @@ mod unix;
 mod vault;
 
 pub(crate) use findings::{ConfigNotice, ConfigRefusal};
+pub(crate) use initialize::{InitializeSettings, load as load_initial_blocks};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::SealSettings;
@@ -67,7 +69,16 @@ const WORDS: SectionWords = SectionWords {
         "suspend_due_work",
         "plugin_directory",
     ],
-    blocks: &["listener", "storage", "seal", "audit", "ambient", "outbound", "plugin_signatures"],
+    blocks: &[
+        "listener",
+        "storage",
+        "seal",
+        "initialize",
+        "audit",
+        "ambient",
+        "outbound",
+        "plugin_signatures",
+    ],
     foreign: vault::ROOT,
 };
 
@@ -84,6 +95,8 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     /// Seal of the data.
     pub(crate) seal: SealSettings,
+    /// Requests that set an empty server up.
+    pub(crate) initialize: Vec<InitializeSettings>,
     /// Audit devices.
     pub(crate) audit: AuditSettings,
     /// Metadata services and files of the machine.
@@ -121,6 +134,7 @@ impl Config {
             scheduler_is_optional: false,
             data: data.to_path_buf(),
             seal: SealSettings::Shamir,
+            initialize: Vec::new(),
             audit: AuditSettings::default(),
             ambient: AmbientSources::default(),
             outbound: OutboundSettings::default(),
@@ -174,6 +188,13 @@ impl Config {
     /// `None`: there is an error about the place of the data.
     fn from_section(file: &ConfigSection<'_>) -> Option<Self> {
         check_log_format(file);
+        let seal = seal::settings(file);
+        if let (SealSettings::Shamir, Some(block)) = (&seal, file.blocks("initialize").next()) {
+            file.refuse(block.error(
+                "a server with seal \"shamir\" cannot initialise itself: nobody would have the \
+                 unseal keys; write seal \"static\", or leave the initialize blocks out",
+            ));
+        }
         let (default_lease_ttl, max_lease_ttl) = lifetimes(file);
         let flag = |key| file.read(key, ConfigValue::flag).unwrap_or(false);
         let version = file.read("reported_version", parse_version);
@@ -183,7 +204,8 @@ impl Config {
             scheduler,
             scheduler_is_optional: false,
             data: PathBuf::new(),
-            seal: seal::settings(file),
+            seal,
+            initialize: initialize::settings(file),
             audit: audit::settings(file),
             ambient: ambient::settings(file),
             outbound: outbound::settings(file),

@@ -4,11 +4,12 @@
 //! API, and the keys are in no file, option or environment variable of the process. With an
 //! automatic seal the server opens the data before it accepts clients, or does not start.
 
-use crate::config::{Config, ConfigNotice, ListenerTransport};
+use crate::config::{self, Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
 use bulkhead_core::seal::SealStatus;
 use bulkhead_wire::failure::Failure;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -40,13 +41,21 @@ pub async fn run(
     server.serve(prepared).await
 }
 
-/// Opens the data if the configuration has an automatic seal, and prints the start message.
+fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// Initialises and opens the data if the configuration says so, and prints the start message.
 async fn open_and_announce(
     server: &StartedServer,
     program: &str,
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let service = server.service();
+    let blocks = config::load_initial_blocks(&server.config().initialize, &environment)?;
+    if !blocks.is_empty() {
+        service.initialise_unattended(&blocks).await.map_err(|failure| failure.message)?;
+    }
     service.open_at_start().await.map_err(|failure| failure.message)?;
     let status = service.seal_status().await.map_err(|failure| failure.message)?;
     let announcement = ProductionAnnouncement {
@@ -88,12 +97,13 @@ pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
     config.outbound.load(&|name| std::env::var_os(name)).map(drop)
 }
 
-/// Reads the keys that `seal` names.
+/// Reads the keys that `seal` names, and the variables and files of `initialize`.
 ///
 /// # Errors
-/// The unusable key, and the remedy.
+/// The unusable key, variable or file, and the remedy.
 pub(crate) fn check_seal(config: &Config) -> Result<(), String> {
-    config.seal.load(&|name| std::env::var_os(name)).map(drop)
+    config.seal.load(&environment)?;
+    config::load_initial_blocks(&config.initialize, &environment).map(drop)
 }
 
 /// Checks the plugin directory, if there is one.

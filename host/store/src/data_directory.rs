@@ -5,6 +5,7 @@
 //! database, and a server asking for a key before it has checked that the data are Bulkhead's.
 //! While the data are sealed, no key is in memory.
 
+mod copies;
 mod rekey;
 #[cfg(test)]
 mod tests;
@@ -89,6 +90,7 @@ impl DataDirectory {
     ) -> Result<Arc<DataDirectory>, StoreFault> {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
+        copies::finish_put_back(&options.directory)?;
         let data_directory =
             DataDirectory { options, clock: Arc::new(clock), lock, known: OnceLock::new() };
         data_directory.inspect().await?;

@@ -78,6 +78,14 @@ impl NamedFile {
         })
     }
 
+    /// Reads a file that may be open to other users.
+    ///
+    /// # Errors
+    /// An unreadable file.
+    pub fn content(&self) -> Result<Zeroizing<Vec<u8>>, String> {
+        self.read().map(|(content, _)| content)
+    }
+
     /// Reads a file that holds a secret.
     ///
     /// # Errors

@@ -20,7 +20,16 @@ impl ServiceSeal {
     /// The reason why the service stays sealed, in words for the operator.
     pub async fn open_at_start(&self) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
-        let Some(seals) = self.directory.seals().await? else { return Ok(()) };
+        if let Some(store) = self.open_store().await? {
+            self.unlock(store).await?;
+        }
+        Ok(())
+    }
+
+    /// Opens the store with the automatic seal of the configuration. `None` as for
+    /// [`ServiceSeal::open_at_start`]. The caller holds `turn`.
+    pub(super) async fn open_store(&self) -> Result<Option<Arc<Store>>, Failure> {
+        let Some(seals) = self.directory.seals().await? else { return Ok(None) };
         let setting = &self.process.settings.seal;
         if setting.differs_from(&seals) {
             let pairs = [
@@ -29,14 +38,12 @@ impl ServiceSeal {
                 ("remedy", "bulkhead operator unseal -migrate".to_owned()),
             ];
             self.process.settings.log.line("warn", "seal-migration-awaited", &pairs);
-            return Ok(());
+            return Ok(None);
         }
-        let (SealSetting::Static(keys), Some(seal)) = (setting, &seals.automatic) else {
-            return Ok(());
-        };
-        let store = self.open_with(keys, seal).await?;
-        self.unlock(store).await?;
-        Ok(())
+        match (setting, &seals.automatic) {
+            (SealSetting::Static(keys), Some(seal)) => self.open_with(keys, seal).await.map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Opens data that were just initialised with an automatic seal. A failure is only logged,

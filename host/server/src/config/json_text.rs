@@ -10,7 +10,7 @@ use serde_json::{Deserializer, Value as Json};
 use std::collections::BTreeMap;
 
 /// Blocks with labels, and the number of labels. Every other object is a block without labels.
-const LABELS: [(&str, usize); 7] = [
+const LABELS: [(&str, usize); 9] = [
     ("listener", 1),
     ("storage", 1),
     ("seal", 1),
@@ -18,6 +18,8 @@ const LABELS: [(&str, usize); 7] = [
     ("service_registration", 1),
     ("user_lockout", 1),
     ("audit", 2),
+    ("initialize", 1),
+    ("request", 1),
 ];
 
 /// Parses a text.

@@ -12,6 +12,11 @@ impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.report_listener(f)?;
         writeln!(f, "keeps the data in {}, {}", self.data.display(), self.seal)?;
+        if !self.initialize.is_empty() {
+            let names: Vec<&str> =
+                self.initialize.iter().map(|block| block.name.as_str()).collect();
+            writeln!(f, "initialises itself, if the data are empty, by {}", names.join(", "))?;
+        }
         self.report_audit(f)?;
         self.report_ambient(f)?;
         self.outbound.report(f)?;

@@ -259,6 +259,22 @@ impl<'a> LabelledBlock<'a> {
         self.labels.iter().map(String::as_str).collect()
     }
 
+    /// Returns the words of the block, unchecked.
+    pub(super) fn entries(&self) -> &'a [ConfigEntry] {
+        self.entries
+    }
+
+    /// Returns a block inside of this block.
+    pub(super) fn inner(&self, entry: &'a ConfigEntry) -> Option<LabelledBlock<'a>> {
+        let EntryContent::Block { labels, entries } = &entry.content else { return None };
+        Some(LabelledBlock { name: self.name, line: entry.line, labels, entries, ..*self })
+    }
+
+    /// Keeps an error.
+    pub(super) fn refuse(&self, error: ConfigError) {
+        self.findings.refuse(error);
+    }
+
     fn only_label(&self, kinds: &[&str]) -> Result<&'a str, ConfigError> {
         let (name, kind) = (self.name, kinds.first().copied().unwrap_or_default());
         let [label] = self.labels else {

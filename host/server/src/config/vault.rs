@@ -45,11 +45,6 @@ pub(super) const ROOT: &[ForeignWord] = &[
          with user_lockout_config",
     ),
     refused("default_max_request_duration", REQUEST_TIME),
-    refused(
-        "initialize",
-        "nothing is set up by the file; leave the block out, run `bulkhead operator init`, \
-         and send the requests afterwards",
-    ),
     refused("plugin", "plugins are registered by `bulkhead plugin register`; leave the block out"),
     refused("administrative_namespace_path", "there are no namespaces; leave the line out"),
     harmless(

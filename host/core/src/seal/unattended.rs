@@ -1,0 +1,137 @@
+//! Self-initialisation: an empty server with an automatic seal sets itself up by the blocks of the
+//! configuration, once and in order.
+//!
+//! This file prevents a server that is half set up: the closed database is copied before each
+//! block, and put back if a request of the block fails or the process dies. No root token remains:
+//! each block has a token of its own, which ends with the block.
+
+use super::ServiceSeal;
+use crate::core::Core;
+use crate::seal_setting::SealSetting;
+use bulkhead_access::tokens;
+use bulkhead_store::{Address, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault};
+use bulkhead_wire::failure::Failure;
+use bulkhead_wire::secret::Secret;
+use bulkhead_wire::stored;
+use bulkhead_wire::stored::Stored;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The progress of a self-initialisation. Data that a person initialised have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfInitialisation {
+    /// Number of blocks that are complete.
+    pub completed: u32,
+    /// True once no further block runs.
+    pub done: bool,
+}
+
+stored!(SelfInitialisation, "self-initialisation", reads_stored_self_initialisations);
+
+impl SelfInitialisation {
+    fn address() -> Address {
+        Address::new(Space::Core, "self-initialisation")
+    }
+
+    async fn read(store: &Arc<Store>) -> Result<Option<Self>, Failure> {
+        let row = store.begin().get(&Self::address()).await?;
+        let progress = row.map(|row| Self::from_bytes(&row.body)).transpose();
+        progress.map_err(|unreadable| unreadable.of("the progress of the self-initialisation"))
+    }
+
+    async fn write(self, store: &Arc<Store>) -> Result<(), Failure> {
+        let mut unit = store.begin();
+        unit.put(Self::address(), self.to_bytes()?, IndexColumns::default());
+        unit.commit().await?;
+        Ok(())
+    }
+}
+
+impl ServiceSeal {
+    /// Sets an empty server up with `blocks` blocks, or continues after the last complete block.
+    /// `run` gets the number of a block, counted from 0, and a root token; it must end the token.
+    /// The service is closed afterwards. Does nothing for data that are complete, or that a person
+    /// initialised.
+    ///
+    /// # Errors
+    /// The failure of `run`, after the data are as before the block; the failure of the store.
+    pub async fn initialise_unattended<R>(&self, blocks: u32, run: R) -> Result<(), Failure>
+    where
+        R: AsyncFn(u32, &Secret) -> Result<(), Failure>,
+    {
+        if self.directory.seals().await?.is_none() {
+            self.create_unattended().await?;
+        }
+        let Some(mut progress) = self.progress().await?.filter(|progress| !progress.done) else {
+            return Ok(());
+        };
+        // The copy of a block that did not complete.
+        self.directory.put_back(progress.completed)?;
+        while !progress.done {
+            let block = progress.completed;
+            let next = block.saturating_add(1);
+            progress = SelfInitialisation { completed: next, done: next >= blocks };
+            self.directory.set_aside(block)?;
+            let outcome = self.run_block(progress, async |token| run(block, token).await).await;
+            self.close_if(|_| true).await;
+            if let Err(failure) = outcome {
+                self.directory.put_back(block)?;
+                return Err(failure);
+            }
+            self.directory.forget_copy(block)?;
+        }
+        self.process.settings.log.line(
+            "info",
+            "self-initialised",
+            &[("blocks", blocks.to_string())],
+        );
+        Ok(())
+    }
+
+    /// Opens the data, runs a block, and stores that the block is complete.
+    async fn run_block(
+        &self,
+        complete: SelfInitialisation,
+        run: impl AsyncFnOnce(&Secret) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.open_at_start().await?;
+        let core: Arc<Core> = self
+            .core()
+            .ok_or_else(|| Failure::internal("the data were not opened by their seal"))?;
+        let token = tokens::keys::generate_text()?;
+        tokens::ensure_root(&core.store, &token).await?;
+        run(&token).await?;
+        complete.write(&core.store).await
+    }
+
+    /// Creates a cluster that opens by its seal alone, without a root token.
+    async fn create_unattended(&self) -> Result<(), Failure> {
+        let SealSetting::Static(keys) = &self.process.settings.seal else {
+            return Err(Failure::internal(
+                "a server with seal \"shamir\" cannot initialise itself: nobody would have the \
+                 unseal keys; write seal \"static\", or leave the initialize blocks out",
+            ));
+        };
+        let progress = SelfInitialisation { completed: 0, done: false };
+        let body = progress.to_bytes()?;
+        let keys = FirstKeys::automatic(keys.description(), &keys.current.key, None);
+        let first = |_: &SecretHasher| {
+            Ok::<_, StoreFault>(vec![(
+                SelfInitialisation::address(),
+                body,
+                IndexColumns::default(),
+            )])
+        };
+        self.directory.initialise(keys, first).await?;
+        Ok(())
+    }
+
+    /// Reads the progress without opening the service.
+    async fn progress(&self) -> Result<Option<SelfInitialisation>, Failure> {
+        let _turn = self.turn.lock().await;
+        let Some(store) = self.open_store().await? else { return Ok(None) };
+        let progress = SelfInitialisation::read(&store).await;
+        store.close().await;
+        progress
+    }
+}

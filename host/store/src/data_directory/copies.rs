@@ -1,0 +1,193 @@
+//! Copies of the closed database: the state before a change of many commits, to be put back if the
+//! change fails.
+//!
+//! This file prevents a database beside the write-ahead log of another database, at a process that
+//! dies at any moment: the decision to put a copy back is a single rename, and the next process
+//! that holds the directory completes the act.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::DataDirectory;
+use crate::directory::{self, file_failure};
+use crate::fault::StoreFault;
+
+/// Ending of a copy that was chosen to replace the database.
+const CHOSEN: &str = "put-back";
+/// Files that SQLite keeps beside a database.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+impl DataDirectory {
+    /// Copies the closed database under a number, and flushes the copy. A copy with this number is
+    /// replaced.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the data are open, or the copy cannot be written.
+    pub fn set_aside(&self, number: u32) -> Result<(), StoreFault> {
+        let _closed = self.take_lock()?;
+        let copy = self.copy(number);
+        let failed = |error: io::Error| file_failure("write the copy", &copy, &error);
+        let database = directory::database(self.path());
+        if let Some(log) = beside(&database).into_iter().find(|file| file.exists()) {
+            return Err(StoreFault::Unavailable(format!(
+                "{} holds changes that are not in the database yet; start again",
+                log.display()
+            )));
+        }
+        let content = fs::read(&database).map_err(failed)?;
+        directory::write_whole(&copy, &content).map_err(failed)?;
+        directory::flush(self.path())
+    }
+
+    /// Replaces the closed database by the copy with this number. Returns `false` if there is no
+    /// such copy.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the data are open, or a file cannot be replaced.
+    pub fn put_back(&self, number: u32) -> Result<bool, StoreFault> {
+        let _closed = self.take_lock()?;
+        let copy = self.copy(number);
+        match fs::rename(&copy, chosen(self.path())) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(file_failure("put back", &copy, &error)),
+        }
+        directory::flush(self.path())?;
+        finish_put_back(self.path())?;
+        Ok(true)
+    }
+
+    /// Removes the copy with this number, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the copy cannot be removed.
+    pub fn forget_copy(&self, number: u32) -> Result<(), StoreFault> {
+        remove(&self.copy(number))?;
+        directory::flush(self.path())
+    }
+
+    fn copy(&self, number: u32) -> PathBuf {
+        directory::database(self.path()).with_extension(format!("db.copy-{number}"))
+    }
+}
+
+/// Completes a replacement of the database that was chosen, if there is one.
+///
+/// # Errors
+/// As [`DataDirectory::put_back`].
+pub(super) fn finish_put_back(directory: &Path) -> Result<(), StoreFault> {
+    let (chosen, database) = (chosen(directory), directory::database(directory));
+    if !chosen.exists() {
+        return Ok(());
+    }
+    for file in beside(&database) {
+        remove(&file)?;
+    }
+    fs::rename(&chosen, &database).map_err(|error| file_failure("put back", &chosen, &error))?;
+    directory::flush(directory)
+}
+
+fn chosen(directory: &Path) -> PathBuf {
+    directory::database(directory).with_extension(format!("db.{CHOSEN}"))
+}
+
+fn beside(database: &Path) -> [PathBuf; 3] {
+    BESIDE.map(|ending| {
+        let mut path = database.as_os_str().to_owned();
+        path.push(ending);
+        path.into()
+    })
+}
+
+fn remove(file: &Path) -> Result<(), StoreFault> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(file_failure("remove", file, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::{ScratchDirectory, body, data, put};
+    use crate::{FirstKeys, SealConfig, SealKey};
+
+    fn key() -> SealKey {
+        SealKey::from_bytes([1; 32])
+    }
+
+    async fn closed_with(value: &str) -> (ScratchDirectory, Arc<DataDirectory>) {
+        let scratch = ScratchDirectory::new();
+        let directory = scratch.hold().await;
+        let key = key();
+        let keys = FirstKeys::of_holders(SealConfig::SINGLE, &key);
+        directory.initialise(keys, |_| Ok(Vec::new())).await.unwrap();
+        change(&directory, value).await;
+        (scratch, directory)
+    }
+
+    async fn change(directory: &Arc<DataDirectory>, value: &str) {
+        let store = directory.open(key()).await.unwrap();
+        put(&store, data("a"), value).await;
+        store.close().await;
+    }
+
+    async fn value(directory: &Arc<DataDirectory>) -> String {
+        let store = directory.open(key()).await.unwrap();
+        let value = body(&store, &data("a")).await.unwrap();
+        store.close().await;
+        value
+    }
+
+    #[tokio::test]
+    async fn database_returns_to_its_copy_once() {
+        let (_scratch, directory) = closed_with("before").await;
+        directory.set_aside(3).unwrap();
+        change(&directory, "after").await;
+        assert!(!directory.put_back(4).unwrap());
+        assert_eq!(value(&directory).await, "after");
+        assert!(directory.put_back(3).unwrap());
+        assert_eq!(value(&directory).await, "before");
+        assert!(!directory.put_back(3).unwrap());
+        directory.set_aside(3).unwrap();
+        change(&directory, "later").await;
+        directory.forget_copy(3).unwrap();
+        directory.forget_copy(3).unwrap();
+        assert!(!directory.put_back(3).unwrap());
+        assert_eq!(value(&directory).await, "later");
+    }
+
+    #[tokio::test]
+    async fn chosen_copy_replaces_database_after_death() {
+        let (scratch, directory) = closed_with("before").await;
+        directory.set_aside(0).unwrap();
+        let store = directory.open(key()).await.unwrap();
+        put(&store, data("a"), "after").await;
+        // The log of the database that was killed holds the change.
+        let crashed = scratch.crashed();
+        fs::rename(
+            scratch.path().join("bulkhead.db.copy-0"),
+            crashed.path().join("bulkhead.db.put-back"),
+        )
+        .unwrap();
+        assert!(crashed.path().join("bulkhead.db-wal").exists());
+        assert_eq!(value(&crashed.hold().await).await, "before");
+        assert!(!crashed.path().join("bulkhead.db.put-back").exists());
+    }
+
+    #[tokio::test]
+    async fn open_data_are_neither_copied_nor_replaced() {
+        let (_scratch, directory) = closed_with("before").await;
+        directory.set_aside(0).unwrap();
+        let store = directory.open(key()).await.unwrap();
+        for refused in [directory.set_aside(1), directory.put_back(0).map(drop)] {
+            assert!(matches!(refused, Err(StoreFault::Unavailable(why)) if why.contains("open")));
+        }
+        store.close().await;
+    }
+}
