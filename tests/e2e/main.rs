@@ -63,6 +63,7 @@ mod sealed;
 mod sealed_process;
 mod seals;
 mod secrecy;
+mod self_initialisation;
 mod static_roles;
 mod stops;
 mod storm;

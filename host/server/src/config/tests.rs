@@ -1,5 +1,6 @@
 //! Valid configurations, and the error for each kind of invalid setting.
 
+mod initialize;
 mod of_vault;
 mod seal;
 
