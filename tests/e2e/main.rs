@@ -65,6 +65,7 @@ mod seals;
 mod secrecy;
 mod self_initialisation;
 mod static_roles;
+mod stop_and_start;
 mod stops;
 mod storm;
 mod targets;

@@ -4,7 +4,8 @@ use crate::client::{Answers, Client};
 use crate::paths::{Folder, binary};
 use crate::{leaks, wait};
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,11 @@ const FREE_PORT: &str = "127.0.0.1:0";
 
 /// Maximum duration of a start on a busy machine.
 const START: Duration = Duration::from_secs(30);
+
+/// Starts the program of the arguments as a service manager does that hands over one descriptor:
+/// standard input becomes the descriptor 3.
+const HAND_OVER: &str =
+    "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1; export LISTEN_PID LISTEN_FDS; exec \"$@\"";
 
 /// Start mode of a server.
 enum Mode {
@@ -34,6 +40,8 @@ enum Mode {
 pub struct Bulkhead {
     binary: PathBuf,
     mode: Mode,
+    /// Listening socket, or another file, that each start gets as the descriptor 3.
+    handed_over: Option<OwnedFd>,
     process: Option<Child>,
     address: SocketAddr,
     data: Folder,
@@ -62,7 +70,21 @@ impl Bulkhead {
     pub fn prepared(binary: PathBuf, data: Folder) -> Self {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let (printed, answers) = (Arc::default(), Answers::default());
-        Self { binary, mode: Mode::Dev, process: None, address: nowhere, data, printed, answers }
+        let (mode, handed_over, process) = (Mode::Dev, None, None);
+        Self { binary, mode, handed_over, process, address: nowhere, data, printed, answers }
+    }
+
+    /// Hands `socket` over to each start, as a service manager does that keeps the socket.
+    #[must_use]
+    pub fn activated_by(self, socket: &TcpListener) -> Self {
+        self.with_descriptor(socket.try_clone().expect("a free descriptor"))
+    }
+
+    /// Hands any descriptor over to each start.
+    #[must_use]
+    pub fn with_descriptor(mut self, descriptor: impl Into<OwnedFd>) -> Self {
+        self.handed_over = Some(descriptor.into());
+        self
     }
 
     #[must_use]
@@ -139,7 +161,7 @@ impl Bulkhead {
     /// The exit status, if the server ends before it listens; [`Bulkhead::printed`] has its output.
     pub fn start_with(&mut self, environment: &[(&str, String)]) -> Result<(), ExitStatus> {
         let before = self.printed().len();
-        let mut process = spawn(&self.binary, &self.mode, self.data.path(), environment);
+        let mut process = self.spawn(environment);
         collect(process.stdout.take().expect("the standard output is piped"), &self.printed);
         collect(process.stderr.take().expect("the standard error is piped"), &self.printed);
         let process = self.process.insert(process);
@@ -252,6 +274,35 @@ impl Bulkhead {
     }
 }
 
+impl Bulkhead {
+    fn spawn(&self, environment: &[(&str, String)]) -> Child {
+        let data = self.data.path();
+        let mut command = match &self.handed_over {
+            Some(_) => Command::new("/bin/sh"),
+            None => Command::new(&self.binary),
+        };
+        let stdin = match &self.handed_over {
+            Some(descriptor) => {
+                command.args(["-c", HAND_OVER, "sh"]).arg(&self.binary);
+                Stdio::from(descriptor.try_clone().expect("a free descriptor"))
+            }
+            None => Stdio::null(),
+        };
+        add_arguments(&mut command, &self.mode, data);
+        command
+            .current_dir(data)
+            .env_clear()
+            .envs(HOSTILE_ENVIRONMENT)
+            .env("HOME", data)
+            .env("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "off")
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("the server can be started")
+    }
+}
+
 impl Drop for Bulkhead {
     fn drop(&mut self) {
         let Some(process) = &mut self.process else { return };
@@ -260,8 +311,7 @@ impl Drop for Bulkhead {
     }
 }
 
-fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]) -> Child {
-    let mut command = Command::new(binary);
+fn add_arguments(command: &mut Command, mode: &Mode, data: &Path) {
     match mode {
         Mode::Dev | Mode::DevTls => command
             .args([
@@ -280,17 +330,6 @@ fn spawn(binary: &Path, mode: &Mode, data: &Path, environment: &[(&str, String)]
         }
         Mode::Configured(file) => command.args(["server", "--config"]).arg(file),
     };
-    command
-        .current_dir(data)
-        .env_clear()
-        .envs(HOSTILE_ENVIRONMENT)
-        .env("HOME", data)
-        .env("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "off")
-        .envs(environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.spawn().expect("the server can be started")
 }
 
 /// Variables that a PostgreSQL client library would read. None of them may affect a connection.

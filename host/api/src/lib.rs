@@ -19,4 +19,6 @@ mod endpoints;
 mod pipeline;
 mod service;
 
-pub use crate::service::{BodyAdmission, InitialBlock, InitialRequest, InitialValue, Service};
+pub use crate::service::{
+    BodyAdmission, InitialBlock, InitialRequest, InitialValue, Service, ServiceState,
+};

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// The part of a request's body to read. The request's head decides, before anything from an
 /// unknown client is parsed.
@@ -57,6 +58,19 @@ impl BodyAdmission {
 
 /// Default limit for a body of plain HTTP, in bytes.
 const RAW_BODY: u64 = 1 << 20;
+
+/// The state of the service, as a service manager shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceState {
+    /// The data directory is empty.
+    NotInitialised,
+    /// The keys are not in memory.
+    Sealed,
+    /// All requests are served.
+    Unsealed,
+    /// The process was asked to stop.
+    Stopping,
+}
 
 fn stopping_failure() -> Failure {
     Failure::new(FailureKind::Unavailable, "the server stops; ask again")
@@ -316,6 +330,30 @@ impl Service {
             is_known
         });
         identified.await.unwrap_or_else(|_| Err(Failure::internal("internal error")))
+    }
+
+    /// Notes that the process was asked to stop: `sys/health` answers 503 from then on, so that load
+    /// balancers choose another server. Every other request is still served.
+    pub fn begin_stopping(&self) {
+        self.seal.begin_stopping();
+    }
+
+    /// Returns the state of the service. A data directory that cannot be read counts as sealed.
+    pub async fn state(&self) -> ServiceState {
+        if self.seal.is_stopping() {
+            return ServiceState::Stopping;
+        }
+        match (self.seal.core(), self.seal.is_initialised().await) {
+            (Some(_), _) => ServiceState::Unsealed,
+            (None, Ok(false)) => ServiceState::NotInitialised,
+            (None, Ok(true) | Err(_)) => ServiceState::Sealed,
+        }
+    }
+
+    /// Returns a receiver that is notified when [`Service::state`] changes.
+    #[must_use]
+    pub fn state_changes(&self) -> watch::Receiver<()> {
+        self.seal.changes()
     }
 
     /// Answers every request that waits for a change, refuses further waiting, and ends the

@@ -26,6 +26,10 @@ pub struct ProcessState {
     pub(crate) ending: ProcessEnd,
     /// True for a server in dev mode, from the first opening on.
     is_dev: AtomicBool,
+    /// True from the first signal to stop on.
+    is_stopping: AtomicBool,
+    /// Notified when the service is initialised, unsealed or sealed, or begins to stop.
+    changes: watch::Sender<()>,
 }
 
 impl ProcessState {
@@ -44,6 +48,8 @@ impl ProcessState {
             in_flight: Arc::default(),
             ending: ProcessEnd::default(),
             is_dev: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            changes: watch::Sender::default(),
         }
     }
 
@@ -55,6 +61,27 @@ impl ProcessState {
     /// Returns true for a server in dev mode.
     pub(crate) fn is_dev(&self) -> bool {
         self.is_dev.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the process was asked to stop. Requests are still served.
+    pub(crate) fn begin_stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.note_change();
+    }
+
+    /// Returns true if the process was asked to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the service was initialised, unsealed or sealed.
+    pub(crate) fn note_change(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Returns the notifications of changes.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 }
 

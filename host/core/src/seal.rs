@@ -31,7 +31,7 @@ use bulkhead_wire::secret::Secret;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
-use tokio::sync::{Mutex, OwnedRwLockReadGuard};
+use tokio::sync::{Mutex, OwnedRwLockReadGuard, watch};
 
 /// The seal of a data directory.
 pub struct ServiceSeal {
@@ -145,6 +145,7 @@ impl ServiceSeal {
             ("shares", split.map_or(0, |config| config.shares).to_string()),
         ];
         self.process.settings.log.line("info", "initialised", &pairs);
+        self.process.note_change();
         self.open_initialised().await;
         Ok(InitialisationResult { shares, root_token })
     }
@@ -236,7 +237,25 @@ impl ServiceSeal {
         if let Some(core) = core {
             lifecycle::stop(&core).await;
             core.log.line("info", "sealed", &[]);
+            self.process.note_change();
         }
+    }
+
+    /// Notes that the process was asked to stop: `sys/health` says so, and requests are still
+    /// served.
+    pub fn begin_stopping(&self) {
+        self.process.begin_stopping();
+    }
+
+    /// Returns true if the process was asked to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.process.is_stopping()
+    }
+
+    /// Returns a receiver that is notified when the service is initialised, unsealed or sealed, or
+    /// begins to stop.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.process.changes()
     }
 
     /// Returns store time, in milliseconds.
@@ -284,6 +303,7 @@ impl ServiceSeal {
         drop(nothing_in_flight);
         lifecycle::begin_due_work(&core);
         core.log.line("info", "unsealed", &[]);
+        self.process.note_change();
         Ok(core)
     }
 }

@@ -19,6 +19,7 @@ mod report;
 mod seal;
 mod section;
 mod shown;
+mod shutdown;
 mod storage;
 mod tls;
 mod tree;
@@ -30,6 +31,7 @@ pub(crate) use initialize::{InitializeSettings, load as load_initial_blocks};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::SealSettings;
+pub(crate) use shutdown::ShutdownSettings;
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
@@ -68,6 +70,8 @@ const WORDS: SectionWords = SectionWords {
         "api_addr",
         "suspend_due_work",
         "plugin_directory",
+        "shutdown_delay",
+        "shutdown_timeout",
     ],
     blocks: &[
         "listener",
@@ -119,6 +123,8 @@ pub(crate) struct Config {
     pub(crate) allow_key_holders: bool,
     /// Suspends work that the server does by itself: for a copy restored from a backup.
     pub(crate) suspend_due_work: bool,
+    /// Times of an orderly stop.
+    pub(crate) shutdown: ShutdownSettings,
     /// Settings of the file without effect.
     pub(crate) notices: Vec<ConfigNotice>,
 }
@@ -146,6 +152,7 @@ impl Config {
             api_address: String::new(),
             allow_key_holders: false,
             suspend_due_work: false,
+            shutdown: ShutdownSettings::default(),
             notices: Vec::new(),
         }
     }
@@ -217,6 +224,7 @@ impl Config {
             api_address: file.read("api_addr", parse_url).unwrap_or_default(),
             allow_key_holders: flag("allow_key_holders"),
             suspend_due_work: flag("suspend_due_work"),
+            shutdown: shutdown::settings(file),
             notices: Vec::new(),
         };
         let data = storage::data_directory(file);

@@ -15,18 +15,25 @@ use crate::proxies::ConnectionOrigin;
 use crate::tls;
 use crate::write_timeout::WriteTimeout;
 use bulkhead_tls::{ListenerTls, ServerStream};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Timeout of the handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// Time in which a connection without a request so far may still send one after the server began to
+/// stop. A client that has just connected is then answered, and an unused connection delays the end
+/// of the process no longer.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
 
 /// Timeout for the headers of an HTTP/1.1 request, and idle timeout between requests.
 const HEADER_TIME: Duration = Duration::from_secs(10);
@@ -122,11 +129,8 @@ pub(crate) async fn serve<A: RequestAnswerer>(
             // little later.
             stream.set_nodelay(true).unwrap_or_default();
             let Some(tls) = tls else { return serve_http1(stream, peer, frontend, read).await };
-            let handshake = tokio::time::timeout(handshake, shake_hands(stream, &tls, read));
-            tokio::select! {
-                done = handshake => done.ok().flatten(),
-                _ = peer.slot.close_requested() => None,
-            }
+            let shaken = shake_hands(stream, &tls, read);
+            finish_handshake(shaken, handshake, &peer.slot).await
         }
     };
     let Some(stream) = stream else { return };
@@ -134,6 +138,29 @@ pub(crate) async fn serve<A: RequestAnswerer>(
         serve_http2(stream, peer, frontend, read).await;
     } else {
         serve_http1(stream, peer, frontend, read).await;
+    }
+}
+
+/// Waits for the end of a handshake. A server that begins to stop still completes a handshake that
+/// ends soon, because the client has a request.
+async fn finish_handshake<S>(
+    handshake: impl Future<Output = Option<S>>,
+    limit: Duration,
+    slot: &ConnectionSlot,
+) -> Option<S> {
+    let mut handshake = pin!(tokio::time::timeout(limit, handshake));
+    let close = tokio::select! {
+        done = handshake.as_mut() => return done.ok().flatten(),
+        close = slot.close_requested() => close,
+    };
+    match close {
+        CloseMoment::AtOnce => None,
+        CloseMoment::AfterAnswer => {
+            // The connection that follows the handshake has to close, too.
+            slot.repeat_close();
+            let soon = tokio::time::timeout(FIRST_REQUEST_TIME, handshake).await;
+            soon.ok().and_then(Result::ok).flatten()
+        }
     }
 }
 
@@ -166,23 +193,48 @@ async fn serve_http1<A: RequestAnswerer>(
     read: Duration,
 ) {
     let (frontend, slot) = (&*frontend, &slot);
+    let is_closing = &AtomicBool::new(false);
     let service = service_fn(move |request| async move {
         let _busy = slot.begin_request().ok_or(ToldToClose)?;
-        let reply = frontend.serve(request, RequestArrival { origin, requests: 1 }).await;
+        let mut reply = frontend.serve(request, RequestArrival { origin, requests: 1 }).await;
+        if is_closing.load(Ordering::Relaxed) {
+            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         Ok::<_, ToldToClose>(
             reply.map(|body| body.bind_to_connection(slot, frontend.answer_budget())),
         )
     });
     let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, read)));
+    let unused = slot.idle_since();
     let mut connection = pin!(http1_builder().serve_connection(stream, service));
-    loop {
-        tokio::select! {
-            _ = connection.as_mut() => return,
-            close = slot.close_requested() => match close {
-                CloseMoment::AtOnce => return,
-                CloseMoment::AfterAnswer => connection.as_mut().graceful_shutdown(),
-            },
-        }
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        close = slot.close_requested() => match close {
+            CloseMoment::AtOnce => return,
+            CloseMoment::AfterAnswer => is_closing.store(true, Ordering::Relaxed),
+        },
+    }
+    // The library would close an unused connection before its first request.
+    if slot.idle_since() != unused {
+        connection.as_mut().graceful_shutdown();
+    }
+    tokio::select! {
+        _ = connection => {}
+        () = cut_requested(slot) => {}
+        () = stays_unused(slot, unused) => {}
+    }
+}
+
+/// Resolves if the connection has to close at once.
+async fn cut_requested(slot: &ConnectionSlot) {
+    while slot.close_requested().await != CloseMoment::AtOnce {}
+}
+
+/// Resolves if a closing connection, idle since `unused`, has no first request in time.
+async fn stays_unused(slot: &ConnectionSlot, unused: Option<u64>) {
+    tokio::time::sleep(FIRST_REQUEST_TIME).await;
+    if slot.idle_since() != unused {
+        std::future::pending().await
     }
 }
 

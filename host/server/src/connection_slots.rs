@@ -82,8 +82,8 @@ enum SlotAttempt {
 /// The moment at which a connection has to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseMoment {
-    /// Close now: a new connection needs the slot while the connection is idle, or the client
-    /// leaves too many bytes of its answers unread.
+    /// Close now: a new connection needs the slot while the connection is idle, the client leaves
+    /// too many bytes of its answers unread, or the time of a stopping server is over.
     AtOnce,
     /// Close after the requests in flight are answered: the server is stopping.
     AfterAnswer,
@@ -137,6 +137,20 @@ impl ConnectionSlots {
     /// Tells the connection that has been idle longest to close, regardless of its client.
     pub(crate) fn close_longest_idle(&self) {
         self.close_longest_idle_of(&self.lock(), None);
+    }
+
+    /// Tells every connection to close at once, and returns the number of connections. Their
+    /// requests begin no answer.
+    pub(crate) fn cut_all(&self) -> usize {
+        let table = self.lock();
+        let taken = self.idle.iter().zip(&table.taken);
+        let taken = taken.filter_map(|(state, holder)| Some((state, holder.as_ref()?)));
+        taken
+            .inspect(|(state, holder)| {
+                state.store(CLOSING, Ordering::SeqCst);
+                holder.close.notify_one();
+            })
+            .count()
     }
 
     /// Tells every connection to close after its request is answered.
@@ -209,9 +223,13 @@ impl ConnectionSlots {
     /// Ends a request of the slot. After its last request, the connection is idle.
     fn end_request(&self, index: usize) {
         let now = self.next_tick();
-        let less = |state: u64| Some(if state > BUSY_BORDER + 1 { state - 1 } else { now });
+        let less = |state| match state {
+            CLOSING => None,
+            state if state > BUSY_BORDER + 1 => Some(state - 1),
+            _ => Some(now),
+        };
         if let Some(since) = self.idle.get(index) {
-            // `less` always returns a state, so the update cannot fail.
+            // The update fails if the connection was told to close at once, and stays so.
             since.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).unwrap_or_default();
         }
         self.wake_waiting();
@@ -246,6 +264,11 @@ impl ConnectionSlot {
     /// Tells the connection to end at once, even while the server is serving its requests.
     pub(crate) fn force_close(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
+        self.close.notify_one();
+    }
+
+    /// Repeats the request to close, for the next reader of [`Self::close_requested`].
+    pub(crate) fn repeat_close(&self) {
         self.close.notify_one();
     }
 

@@ -10,7 +10,7 @@
 //! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
 //! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
 //! → answerer → config → connection_slots → dev_tls → answer_budget → body → options → answer_body
-//! → http → connection → raw → listener → process → dev → production → diagnose
+//! → handed_sockets → http → connection → raw → listener → service_manager → signals → process → dev → production → diagnose
 //! → inspect
 //! ```
 
@@ -31,6 +31,7 @@ pub mod dev;
 mod dev_tls;
 pub mod diagnose;
 mod error_body;
+pub mod handed_sockets;
 pub mod hardening;
 pub mod headers;
 mod http;
@@ -42,6 +43,8 @@ pub mod process;
 pub mod production;
 pub mod proxies;
 mod raw;
+mod service_manager;
+mod signals;
 pub mod target;
 mod tls;
 mod write_timeout;

@@ -9,9 +9,10 @@ mod unix;
 pub(crate) use unix::UnixSocket;
 
 use crate::answerer::RequestAnswerer;
-use crate::config::{ListenerConfig, ListenerTransport, plain_beyond_loopback};
+use crate::config::{ListenerConfig, ListenerTransport, ShutdownSettings, plain_beyond_loopback};
 use crate::connection::{self, AcceptedStream, ConnectionPeer, ConnectionTimeouts};
 use crate::connection_slots::{self, ConnectionSlots};
+use crate::handed_sockets::{HandedSocket, ListenerSockets};
 use crate::http::HttpFrontend;
 use crate::proxies::ConnectionOrigin;
 use crate::tls;
@@ -28,9 +29,6 @@ use tokio::task::JoinSet;
 
 /// Number of file descriptors below which the log warns.
 const DESCRIPTORS: u64 = 1024;
-
-/// Maximum time that a stopping server waits for requests in flight.
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pause after a failed `accept`: when file descriptors run out, no event signals that there are
 /// free ones.
@@ -55,14 +53,15 @@ pub(crate) enum BoundSocket {
 }
 
 impl BoundSocket {
-    /// Binds the sockets of `config`. `elsewhere` tells the operator how to choose another address,
-    /// for the error message.
+    /// Opens the sockets of `config`: takes those of `handed`, and binds the others. `elsewhere`
+    /// tells the operator how to choose another address, for the error message.
     ///
     /// # Errors
     /// An invalid certificate, an address that cannot be bound, or a plain listener that other
     /// machines reach, each with its remedy.
     pub(crate) async fn open_all(
         config: &ListenerConfig,
+        handed: ListenerSockets,
         elsewhere: &str,
         log: &Arc<dyn Log>,
     ) -> Result<Vec<Self>, String> {
@@ -72,13 +71,24 @@ impl BoundSocket {
                 ListenerTransport::Tls(settings) => Some(tls::load(settings.clone(), log)?),
                 ListenerTransport::Plain | ListenerTransport::PlainHere => None,
             };
-            let (socket, address) = bind(address, elsewhere).await?;
-            check_plain(&config.transport, address, log)?;
+            let (socket, address) = match handed.tcp {
+                Some(socket) => take_over(socket, &config.transport, log)?,
+                None => {
+                    let (socket, address) = bind(address, elsewhere).await?;
+                    check_plain(&config.transport, address, log)?;
+                    (socket, address)
+                }
+            };
             doors.push(Self::Tcp { socket, address, tls });
         }
         if let Some(settings) = &config.unix {
             let (path, is_proxy) = (settings.path.clone(), settings.is_trusted_proxy);
-            doors.push(Self::Unix { socket: UnixSocket::bind(settings)?, path, is_proxy });
+            let socket = match handed.unix {
+                Some(HandedSocket { number, socket }) => UnixSocket::handed_over(socket, &path)
+                    .map_err(|error| unusable(number, &error))?,
+                None => UnixSocket::bind(settings)?,
+            };
+            doors.push(Self::Unix { socket, path, is_proxy });
         }
         Ok(doors)
     }
@@ -141,6 +151,25 @@ async fn bind(address: &str, elsewhere: &str) -> Result<(TcpListener, SocketAddr
     Ok((socket, address))
 }
 
+/// Takes a socket of the service manager over and returns it with its address, under the rule of
+/// [`check_plain`].
+fn take_over(
+    HandedSocket { number, socket }: HandedSocket<std::net::TcpListener>,
+    transport: &ListenerTransport,
+    log: &Arc<dyn Log>,
+) -> Result<(TcpListener, SocketAddr), String> {
+    let prepared = socket.set_nonblocking(true).and_then(|()| TcpListener::from_std(socket));
+    let socket = prepared.map_err(|error| unusable(number, &error))?;
+    let address = socket.local_addr().map_err(|error| unusable(number, &error))?;
+    check_plain(transport, address, log)
+        .map_err(|why| format!("descriptor {number} of LISTEN_FDS: {why}"))?;
+    Ok((socket, address))
+}
+
+fn unusable(number: i32, error: &io::Error) -> String {
+    format!("descriptor {number} of LISTEN_FDS cannot be used: {error}; restart the socket unit")
+}
+
 /// Refuses a plain listener that other machines reach, unless the operator allowed plain HTTP:
 /// tokens, keys and passwords would pass in the clear.
 fn check_plain(
@@ -172,16 +201,25 @@ pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) 
     most
 }
 
+/// The end of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DrainOutcome {
+    /// All requests ended in time.
+    pub(crate) is_complete: bool,
+    /// Number of connections that were open when the time was over.
+    pub(crate) cut: usize,
+}
+
 /// Serves `doors` within `limits` until `stop` completes, then accepts nothing more and waits for
-/// requests in flight. Returns whether all of them ended within 30 s.
+/// requests in flight. Cuts the connections that are left after `limits.drain_time`.
 pub(crate) async fn serve<A: RequestAnswerer>(
     doors: Vec<BoundSocket>,
     answerer: Arc<A>,
     limits: ListenerLimits,
     log: Arc<dyn Log>,
     stop: impl Future<Output = ()>,
-) -> bool {
-    let ListenerLimits { config, connections, timeouts } = limits;
+) -> DrainOutcome {
+    let ListenerLimits { config, connections, timeouts, drain_time } = limits;
     let (work, mut ended) = mpsc::channel(1);
     let slots = ConnectionSlots::new(connections, config.connections_per_address);
     let frontend = Arc::new(HttpFrontend::new(answerer, config, work));
@@ -199,7 +237,8 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     accepting.shutdown().await;
     slots.drain();
     drop(frontend);
-    tokio::time::timeout(STOP_TIMEOUT, ended.recv()).await.is_ok()
+    let is_complete = tokio::time::timeout(drain_time, ended.recv()).await.is_ok();
+    DrainOutcome { is_complete, cut: if is_complete { 0 } else { slots.cut_all() } }
 }
 
 /// The limits of a listener.
@@ -210,12 +249,15 @@ pub(crate) struct ListenerLimits {
     pub(crate) connections: usize,
     /// Timeouts of each connection.
     pub(crate) timeouts: ConnectionTimeouts,
+    /// Maximum time that a stopping server waits for requests in flight.
+    pub(crate) drain_time: Duration,
 }
 
 impl ListenerLimits {
-    /// Creates the limits of a configured listener with the usual timeouts.
+    /// Creates the limits of a configured listener with the default timeouts.
     pub(crate) fn new(config: ListenerConfig, connections: usize) -> Self {
-        Self { config, connections, timeouts: ConnectionTimeouts::default() }
+        let drain_time = ShutdownSettings::default().drain_time();
+        Self { config, connections, timeouts: ConnectionTimeouts::default(), drain_time }
     }
 }
 

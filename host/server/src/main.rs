@@ -7,6 +7,7 @@ use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
 use bulkhead_server::dev;
 use bulkhead_server::diagnose::{self, DiagnoseAction};
+use bulkhead_server::handed_sockets::HandedSockets;
 use bulkhead_server::hardening::{harden, restart_without_database_settings};
 use bulkhead_server::inspect;
 use bulkhead_server::log::{QuietLog, StderrLog, report_panics};
@@ -82,7 +83,8 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(inspect::InspectAction::Inspect(inspection)) => {
             official_components().and_then(|officials| {
                 let program = String::new();
-                let process = ServerProcess { program, officials, log: Arc::new(QuietLog) };
+                let (sockets, log) = (HandedSockets::default(), Arc::new(QuietLog));
+                let process = ServerProcess { program, officials, sockets, log };
                 let runtime = build_runtime()?;
                 runtime.block_on(inspect::run(&inspection, process, &mut io::stdout()))
             })
@@ -150,21 +152,26 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn serve(program: &str, mode: ServerMode) -> Result<(), String> {
     restart_without_database_settings()?;
+    // Before anything is opened, so that no other file has the number of a handed-over socket.
+    let sockets = HandedSockets::take(&|name| std::env::var_os(name))?;
     // Without a page map, calls are slower but work.
     let _is_there = open_page_map();
     harden()?;
     let log: Arc<dyn Log> = Arc::new(StderrLog);
     report_panics(Arc::clone(&log));
     let officials = official_components()?;
-    let process = ServerProcess { program: program.to_owned(), officials, log };
+    let process = ServerProcess { program: program.to_owned(), officials, sockets, log };
     let runtime = build_runtime()?;
     let out = &mut io::stdout();
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         match mode {
             ServerMode::Dev(options) => dev::run(options, process, out).await,
             ServerMode::Production(source) => production::run(source, process, out).await,
         }
-    })
+    });
+    // A thread that hangs in a system call must not keep a stopped process.
+    runtime.shutdown_background();
+    served
 }
 
 /// Prints the failed action and the reason to standard error, and returns the exit code.

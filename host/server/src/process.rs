@@ -1,20 +1,22 @@
-//! The server process in both modes: start, signals and end.
+//! The server process in both modes: start and end.
 
-use crate::config::{Config, ListenerConfig};
+use crate::config::{Config, ListenerConfig, ShutdownSettings};
 use crate::connection_slots::{MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS};
+use crate::handed_sockets::{HandedSockets, ListenerSockets};
 use crate::hardening::raise_descriptor_limit;
-use crate::listener::{self, BoundSocket, ListenerLimits};
+use crate::listener::{self, BoundSocket, DrainOutcome, ListenerLimits};
+use crate::service_manager::ServiceManager;
+use crate::signals::{RenewedParts, ServerSignals};
 use bulkhead_access::log::{Log, cause};
 use bulkhead_api::Service;
 use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
-use bulkhead_tls::ListenerTls;
-use std::convert::Infallible;
+use bulkhead_wire::duration;
 use std::io::{self, Write};
 use std::sync::Arc;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The parts of the process that exist before its configuration is known.
 pub struct ServerProcess {
@@ -22,6 +24,8 @@ pub struct ServerProcess {
     pub program: String,
     /// The components built into the binary.
     pub officials: Vec<OfficialComponent>,
+    /// Listening sockets that the service manager handed over.
+    pub sockets: HandedSockets,
     /// Destination of the log lines.
     pub log: Arc<dyn Log>,
 }
@@ -35,11 +39,12 @@ pub(crate) struct StartedServer {
     /// The scheduler's own listener, if any.
     scheduler: Option<(ListenerConfig, Vec<BoundSocket>)>,
     signals: ServerSignals,
+    manager: ServiceManager,
     log: Arc<dyn Log>,
 }
 
 impl StartedServer {
-    /// Installs the signal handlers, binds the addresses and opens the data directory, in this
+    /// Installs the signal handlers, opens the sockets and opens the data directory, in this
     /// order: the steps that are cheapest to undo come first. `elsewhere` tells the operator how to
     /// choose another address, for the error message.
     ///
@@ -50,14 +55,16 @@ impl StartedServer {
         config: Config,
         elsewhere: &str,
     ) -> Result<Self, String> {
-        let ServerProcess { officials, log, .. } = process;
+        let ServerProcess { officials, sockets, log, .. } = process;
         let signals = ServerSignals::catch()
             .map_err(|error| format!("signals cannot be received: {error}"))?;
         let environment = |name: &str| std::env::var_os(name);
+        let manager = ServiceManager::of_environment(&environment, &log);
         let outbound = config.outbound.load(&environment)?;
         let seal = config.seal.load(&environment)?;
-        let doors = BoundSocket::open_all(&config.listener, elsewhere, &log).await?;
-        let scheduler = open_scheduler(&config, &log).await?;
+        let sockets = sockets.assign(&config).await?;
+        let doors = BoundSocket::open_all(&config.listener, sockets.api, elsewhere, &log).await?;
+        let scheduler = open_scheduler(&config, sockets.scheduler, &log).await?;
         let of_scheduler = scheduler.iter().flat_map(|(_, doors)| doors);
         let settings = ServiceSettings {
             own_addresses: doors
@@ -71,7 +78,7 @@ impl StartedServer {
             ..service_settings(&config, officials, &log)
         };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
-        Ok(Self { service, config, doors, scheduler, signals, log })
+        Ok(Self { service, config, doors, scheduler, signals, manager, log })
     }
 
     /// The service, for the preparations of a mode before the server accepts clients.
@@ -94,18 +101,20 @@ impl StartedServer {
         self.scheduler.iter().flat_map(|(_, doors)| doors).map(BoundSocket::url).collect()
     }
 
-    /// Serves until SIGTERM or SIGINT if `prepared` is `Ok`. Stops the service in either case.
+    /// Serves until SIGTERM or SIGINT if `prepared` is `Ok`, and then for `shutdown_delay`. Stops
+    /// the service in either case.
     ///
     /// # Errors
     /// The error of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, config, doors, scheduler, signals, log } = self;
+        let Self { service, config, doors, scheduler, signals, manager, log } = self;
         if prepared.is_err() {
             service.stop().await;
             return prepared;
         }
         let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
         let tls = every_door.filter_map(BoundSocket::tls).cloned().collect();
+        let shutdown = config.shutdown;
         let listeners = 1 + u64::from(scheduler.is_some());
         let descriptors = raise_descriptor_limit() / listeners;
         let (stopping, stopped) = watch::channel(false);
@@ -118,27 +127,74 @@ impl StartedServer {
             let most =
                 if config.own_mount.is_some() { MAX_WAITING_CONNECTIONS } else { MAX_CONNECTIONS };
             let connections = listener::connection_limit(descriptors, most, &log);
-            let limits = ListenerLimits::new(config, connections);
+            let limits = ListenerLimits {
+                drain_time: shutdown.drain_time(),
+                ..ListenerLimits::new(config, connections)
+            };
             listener::serve(doors, Arc::clone(&service), limits, Arc::clone(&log), stop())
         };
         let of_scheduler = async {
             match scheduler {
                 Some((config, doors)) => serve(doors, config).await,
-                None => true,
+                None => DrainOutcome { is_complete: true, cut: 0 },
             }
         };
-        let signalled = async {
-            signals.until_stopped(&service, tls, &log).await;
-            service.end_waiting();
-            stopping.send_replace(true);
+        let renewed = RenewedParts {
+            service: Arc::clone(&service),
+            tls,
+            manager: manager.clone(),
+            log: Arc::clone(&log),
         };
-        let (of_api, of_scheduler, ()) =
+        let signalled = async {
+            manager.ready().await;
+            manager.follow(&service);
+            let (signal, next) = signals.until_stopped(renewed).await;
+            tokio::spawn(next.exit_at_next(Arc::clone(&log)));
+            let stop = Stop { service: &service, manager: &manager, log: &log };
+            let deadline = stop.begin(signal, shutdown).await;
+            stopping.send_replace(true);
+            deadline
+        };
+        let (of_api, of_scheduler, deadline) =
             tokio::join!(serve(doors, config.listener), of_scheduler, signalled);
-        let complete = of_api && of_scheduler;
-        service.stop().await;
-        let level = if complete { "info" } else { "warn" };
-        log.line(level, "stopped", &[("all-requests-answered", complete.to_string())]);
+        let stop = Stop { service: &service, manager: &manager, log: &log };
+        stop.finish([of_api, of_scheduler], deadline).await;
         Ok(())
+    }
+}
+
+/// The orderly stop of a server.
+struct Stop<'a> {
+    service: &'a Service,
+    manager: &'a ServiceManager,
+    log: &'a Arc<dyn Log>,
+}
+
+impl Stop<'_> {
+    /// Announces the stop, and returns after `shutdown_delay`, during which every request is
+    /// served, with the time at which the process has to end.
+    async fn begin(&self, signal: &str, shutdown: ShutdownSettings) -> Instant {
+        self.service.begin_stopping();
+        let delay = duration::show(shutdown.delay.as_secs());
+        self.log.line("info", "stopping", &[("signal", signal.to_owned()), ("delay", delay)]);
+        tokio::join!(self.manager.stopping(), tokio::time::sleep(shutdown.delay));
+        self.service.end_waiting();
+        Instant::now() + shutdown.timeout
+    }
+
+    /// Closes the store, until `deadline` at most: a store that is not closed is recovered at the
+    /// next start, as after the death of the process.
+    async fn finish(&self, listeners: [DrainOutcome; 2], deadline: Instant) {
+        let is_closed = tokio::time::timeout_at(deadline, self.service.stop()).await.is_ok();
+        let is_complete = listeners.iter().all(|listener| listener.is_complete);
+        let cut: usize = listeners.iter().map(|listener| listener.cut).sum();
+        let level = if is_complete && is_closed { "info" } else { "warn" };
+        let pairs = [
+            ("all-requests-answered", is_complete.to_string()),
+            ("connections-cut", cut.to_string()),
+            ("store-closed", is_closed.to_string()),
+        ];
+        self.log.line(level, "stopped", &pairs);
     }
 }
 
@@ -146,12 +202,13 @@ impl StartedServer {
 /// by another server of the same user, so that its failure is only a warning.
 async fn open_scheduler(
     config: &Config,
+    sockets: ListenerSockets,
     log: &Arc<dyn Log>,
 ) -> Result<Option<(ListenerConfig, Vec<BoundSocket>)>, String> {
     let Some(listener) = &config.scheduler else { return Ok(None) };
     let elsewhere = "in listener \"scheduler\" { address = \"HOST:PORT\" }, or with \
                      --dev-scheduler-listen-address HOST:PORT";
-    match BoundSocket::open_all(listener, elsewhere, log).await {
+    match BoundSocket::open_all(listener, sockets, elsewhere, log).await {
         Ok(doors) => Ok(Some((listener.clone(), doors))),
         Err(_) if config.scheduler_is_optional => {
             let pairs = [
@@ -201,61 +258,4 @@ pub(crate) fn service_settings(
         audit: config.audit.clone(),
         log: Arc::clone(log),
     }
-}
-
-/// The server's signals. They are caught from the start, so that an early signal still closes the
-/// data and, in dev mode, removes them.
-struct ServerSignals {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Signal,
-}
-
-impl ServerSignals {
-    fn catch() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for SIGTERM or SIGINT, even while a reopened audit device hangs.
-    async fn until_stopped(
-        self,
-        service: &Service,
-        tls: Vec<Arc<ListenerTls>>,
-        log: &Arc<dyn Log>,
-    ) {
-        let Self { mut terminate, mut interrupt, hangup } = self;
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-            never = renew_at_each(hangup, service, tls, log) => match never {},
-        };
-        log.line("info", "stopping", &[("signal", name.to_owned())]);
-    }
-}
-
-/// Reopens the audit files and rereads the certificate at each SIGHUP, which an operator sends
-/// after rotating the files. The configuration is not read again: half of the settings cannot
-/// change in a running server.
-async fn renew_at_each(
-    mut hangup: Signal,
-    service: &Service,
-    tls: Vec<Arc<ListenerTls>>,
-    log: &Arc<dyn Log>,
-) -> Infallible {
-    while hangup.recv().await.is_some() {
-        let pairs = [
-            ("signal", "SIGHUP".to_owned()),
-            ("configuration", "unchanged until the next start".to_owned()),
-        ];
-        log.line("info", "reopening-audit", &pairs);
-        service.reopen_audit().await;
-        for tls in &tls {
-            tls.renew().await;
-        }
-    }
-    std::future::pending().await
 }

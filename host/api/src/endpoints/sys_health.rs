@@ -50,7 +50,10 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         }
     }
     let writes = seal.core().is_none_or(|core| is_of_use(&core));
+    let stopping = seal.is_stopping();
     let answered = match (status.initialized, status.sealed) {
+        // A load balancer must take this node out, whatever codes or flags its check chooses.
+        _ if stopping => 503,
         // A node that can no longer store or audit is unhealthy, and the code chosen by the caller
         // does not count.
         _ if !writes => 500,
@@ -75,6 +78,7 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         "echo_duration_ms": 0,
         "clock_skew_ms": 0,
         "writes": writes,
+        "stopping": stopping,
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
     });
     name_cluster(&mut body, status.cluster_id);

@@ -7,6 +7,7 @@ use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_tls::ClientCertificates;
 use bulkhead_wire::{duration, size};
 use std::fmt;
+use std::time::Duration;
 
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,6 +38,7 @@ impl fmt::Display for Config {
                 "suspends due work: revokes no lease and rotates nothing without a request"
             )?;
         }
+        self.report_stop(f)?;
         for notice in &self.notices {
             writeln!(f, "ignores {notice}")?;
         }
@@ -82,6 +84,16 @@ impl Config {
             "stops an engine's work on a request after {}",
             duration::show(listener.request_time.as_secs())
         )
+    }
+
+    fn report_stop(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |time: Duration| duration::show(time.as_secs());
+        if !self.shutdown.delay.is_zero() {
+            let delay = show(self.shutdown.delay);
+            writeln!(f, "answers 503 at sys/health for {delay} before a stop, and still serves")?;
+        }
+        let timeout = show(self.shutdown.timeout);
+        writeln!(f, "stops within {timeout}, and cuts requests that take longer")
     }
 
     fn report_places(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -43,6 +43,8 @@ impl Config {
             ("reported_version", json!(self.reported_version)),
             ("allow_key_holders", json!(self.allow_key_holders)),
             ("suspend_due_work", json!(self.suspend_due_work)),
+            ("shutdown_delay", json!(self.shutdown.delay.as_secs())),
+            ("shutdown_timeout", json!(self.shutdown.timeout.as_secs())),
         ];
         members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

@@ -102,6 +102,8 @@ const EVERY_SETTING: &str = r##"
         log_format        = "logfmt"
         api_addr          = "https://bulkhead.example.com:8200/"
         suspend_due_work  = true
+        shutdown_delay    = "15s"
+        shutdown_timeout  = 45
         allow_key_holders = true
         "##;
 
@@ -163,6 +165,23 @@ fn every_setting_is_read() {
     assert_eq!(config.reported_version, "1.19.5");
     assert_eq!(config.api_address, "https://bulkhead.example.com:8200");
     assert!(config.suspend_due_work && config.allow_key_holders);
+    let (delay, timeout) = (Duration::from_secs(15), Duration::from_secs(45));
+    assert_eq!(config.shutdown, ShutdownSettings { delay, timeout });
+    let shown = config.shown();
+    assert_eq!((&shown["shutdown_delay"], &shown["shutdown_timeout"]), (&15.into(), &45.into()));
+}
+
+#[test]
+fn impossible_times_of_a_stop_are_refused() {
+    refuse_all(&[
+        ("shutdown_delay = \"11m\"", 2, &["shutdown_delay", "between 0s and 10m"]),
+        ("shutdown_delay = \"-1s\"", 2, &["shutdown_delay"]),
+        ("shutdown_delay = true", 2, &["shutdown_delay", "a duration such as"]),
+        ("shutdown_timeout = 0", 2, &["shutdown_timeout", "between 1s and 1h"]),
+        ("shutdown_timeout = \"61m\"", 2, &["shutdown_timeout", "between 1s and 1h"]),
+        ("shutdown_timeout = \"soon\"", 2, &["shutdown_timeout", "soon"]),
+        ("shutdown_dealy = \"1s\"", 2, &["did you mean \"shutdown_delay\""]),
+    ]);
 }
 
 #[test]
@@ -473,13 +492,14 @@ fn config_check_reports_effective_settings() {
          audits to no device of this file\n\
          lets the API make no audit device\n\
          gives leases and tokens a ttl of 32d, and at most 32d\n\
-         reports version 1.21.0+ent to clients\n"
+         reports version 1.21.0+ent to clients\n\
+         stops within 30s, and cuts requests that take longer\n"
     );
     let config = read(&format!(
         "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\
          audit \"file\" \"main\" {{\n  path = \"/a\"\n  mode = \"0640\"\n  log_raw = true\n\
          \x20 sync = true\n}}\n\
-         allow_key_holders = true\n\
+         allow_key_holders = true\nshutdown_delay = \"10s\"\nshutdown_timeout = 60\n\
          allow_api_audit = true\naudit_directory = \"/d\"\napi_addr = \"http://a:1\"\n"
     ));
     let config = config.to_string();
@@ -489,6 +509,8 @@ fn config_check_reports_effective_settings() {
         "lets the API make audit devices in /d\n",
         "reports the address http://a:1 to clients\n",
         "lets key holders generate root tokens and rekey without a token\n",
+        "answers 503 at sys/health for 10s before a stop, and still serves\n",
+        "stops within 1m, and cuts requests that take longer\n",
     ] {
         assert!(config.contains(line), "{line} is not in {config}");
     }

@@ -2,6 +2,7 @@
 
 use super::findings::{CheckStatus, CollectedLog, Diagnosis, LoggedLine};
 use crate::config::{Config, ListenerConfig, ListenerTransport};
+use crate::handed_sockets::ListenerSockets;
 use crate::listener::BoundSocket;
 use crate::tls;
 use bulkhead_access::log::Log;
@@ -28,7 +29,8 @@ pub(super) async fn check(config: &Config, is_in_use: bool, diagnosis: &mut Diag
             check_served(listener, &log)
         } else {
             let elsewhere = format!("in {check} of the configuration");
-            let opened = BoundSocket::open_all(listener, &elsewhere, &log).await;
+            let opened =
+                BoundSocket::open_all(listener, ListenerSockets::default(), &elsewhere, &log).await;
             opened.map(|sockets| {
                 let urls: Vec<String> = sockets.iter().map(BoundSocket::url).collect();
                 format!("{} can be served", urls.join(" and "))

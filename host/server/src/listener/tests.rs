@@ -106,7 +106,7 @@ struct Running {
     address: SocketAddr,
     gate: Arc<Gate>,
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<bool>,
+    ended: JoinHandle<DrainOutcome>,
 }
 
 async fn start() -> Running {
@@ -132,6 +132,13 @@ fn start_within(doors: Vec<BoundSocket>, address: SocketAddr, limits: ListenerLi
     let stopped = async move { stopped.await.unwrap_or_default() };
     let ended = tokio::spawn(serve(doors, Arc::clone(&gate), limits, Arc::new(Quiet), stopped));
     Running { address, gate, stop, ended }
+}
+
+/// The end of a listener whose requests all ended.
+const COMPLETE: DrainOutcome = DrainOutcome { is_complete: true, cut: 0 };
+
+async fn open(config: &ListenerConfig, log: &Arc<dyn Log>) -> Result<Vec<BoundSocket>, String> {
+    BoundSocket::open_all(config, ListenerSockets::default(), "with -x", log).await
 }
 
 /// Sends `text` and reads until the server closes the connection.
@@ -210,7 +217,7 @@ async fn unix_client_header_counts_only_on_trusted_socket() {
             ..ListenerConfig::at("127.0.0.1:0")
         };
         let log: Arc<dyn Log> = Arc::new(Quiet);
-        let doors = BoundSocket::open_all(&config, "with -x", &log).await.unwrap();
+        let doors = open(&config, &log).await.unwrap();
         let running = start_at(doors, ([127, 0, 0, 1], 0).into(), config);
         let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
         let request = get("/v1/a").replace("\r\n\r\n", "\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n");
@@ -219,7 +226,7 @@ async fn unix_client_header_counts_only_on_trusted_socket() {
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.contains(&format!("\"remote\":\"{expected}\"")), "{answer}");
         running.stop.send(()).unwrap();
-        assert!(running.ended.await.unwrap());
+        assert_eq!(running.ended.await.unwrap(), COMPLETE);
     }
 }
 
@@ -268,7 +275,7 @@ async fn stop_finishes_requests_closes_idle_and_refuses_new() {
     assert!(TcpStream::connect(address).await.is_err(), "nothing new is accepted");
     gate.leave.notify_one();
     assert!(waiting.await.unwrap().starts_with("HTTP/1.1 200 "));
-    assert!(ended.await.unwrap(), "all ended in time, the idle connection too");
+    assert_eq!(ended.await.unwrap(), COMPLETE, "the idle connection ended, too");
     drop(idle);
 }
 
@@ -289,7 +296,7 @@ async fn opened(address: &str, transport: ListenerTransport) -> Result<Vec<Strin
     let lines = Arc::new(RecordingLog::default());
     let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
     let config = ListenerConfig { transport, ..ListenerConfig::at(address) };
-    let doors = BoundSocket::open_all(&config, "with -x", &log).await?;
+    let doors = open(&config, &log).await?;
     assert_eq!(doors.len(), 1);
     Ok(lines.events())
 }
@@ -307,3 +314,4 @@ async fn plain_http_beyond_loopback_needs_setting_and_warns() {
 
 mod methods;
 mod over_tls;
+mod stops;

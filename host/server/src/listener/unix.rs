@@ -13,12 +13,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// A bound Unix socket, removed when dropped.
+/// A bound Unix socket, removed when dropped if this process created the file.
 pub(crate) struct UnixSocket {
     pub(super) listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the created file.
-    made: (u64, u64),
+    /// Device and inode of the created file. `None`: the service manager has the socket, and the
+    /// next server uses the same one.
+    made: Option<(u64, u64)>,
 }
 
 impl UnixSocket {
@@ -41,7 +42,7 @@ impl UnixSocket {
         // The umask keeps other users out until the mode is set (see hardening.rs).
         let listener = UnixListener::bind(path).map_err(cannot)?;
         let file_identity = identity(&std::fs::symlink_metadata(path).map_err(cannot)?);
-        let socket = Self { listener, path: path.clone(), made: file_identity };
+        let socket = Self { listener, path: path.clone(), made: Some(file_identity) };
         let owned = rustix::fs::chownat(
             CWD,
             path,
@@ -60,12 +61,25 @@ impl UnixSocket {
             .map_err(|error| format!("the mode of {shown} cannot be set: {error}"))?;
         Ok(socket)
     }
+
+    /// Takes a socket that the service manager bound to `path`.
+    ///
+    /// # Errors
+    /// The runtime cannot watch the socket.
+    pub(crate) fn handed_over(
+        socket: std::os::unix::net::UnixListener,
+        path: &Path,
+    ) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(socket)?;
+        Ok(Self { listener, path: path.to_path_buf(), made: None })
+    }
 }
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        let is_ours =
-            std::fs::symlink_metadata(&self.path).is_ok_and(|it| identity(&it) == self.made);
+        let Some(made) = self.made else { return };
+        let is_ours = std::fs::symlink_metadata(&self.path).is_ok_and(|it| identity(&it) == made);
         if is_ours {
             // A socket that cannot be removed is found and reported at the next start.
             std::fs::remove_file(&self.path).unwrap_or_default();

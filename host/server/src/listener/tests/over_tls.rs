@@ -116,7 +116,7 @@ async fn tls_request_is_answered_over_both_http_versions() {
         "the connection stays open"
     );
     running.stop.send(()).unwrap();
-    assert!(running.ended.await.unwrap());
+    assert_eq!(running.ended.await.unwrap(), COMPLETE);
     connection.await.unwrap();
 }
 
@@ -132,7 +132,28 @@ async fn stop_finishes_http2_requests_in_flight() {
     assert!(early.is_err(), "a request is in flight");
     gate.leave.notify_one();
     assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
-    assert!(ended.await.unwrap());
+    assert_eq!(ended.await.unwrap(), COMPLETE);
+}
+
+#[tokio::test]
+async fn handshake_after_stop_still_leads_to_answer() {
+    let authority = TestAuthority::new();
+    let Running { address, gate, stop, ended } = start_tls(&authority).await;
+    let fresh = TcpStream::connect(address).await.unwrap();
+    // The request shows that the older connection was accepted.
+    let (mut sender, _connection) = http2(address, &authority).await;
+    let waiting = tokio::spawn(sender.send_request(request2("/v1/wait")));
+    gate.entered.notified().await;
+    stop.send(()).unwrap();
+    super::stops::await_closing(address).await;
+    let client = client(&authority, "http/1.1");
+    let mut stream = client.connect(server_name("localhost").unwrap(), fresh).await.unwrap();
+    let persistent = get("/v1/a").replace("close", "keep-alive");
+    let answer = exchange_over(&mut stream, &persistent).await.unwrap();
+    assert!(answer.contains(" 200 ") && answer.contains("connection: close"), "{answer}");
+    gate.leave.notify_one();
+    assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
+    assert_eq!(ended.await.unwrap(), COMPLETE);
 }
 
 #[tokio::test]
@@ -221,7 +242,7 @@ async fn stopping_waits_for_no_handshake() {
     let halfway = TcpStream::connect(running.address).await.unwrap();
     halfway.into_std().unwrap().shutdown(Shutdown::Read).unwrap();
     running.stop.send(()).unwrap();
-    assert!(running.ended.await.unwrap(), "a handshake has an hour");
+    assert_eq!(running.ended.await.unwrap(), COMPLETE, "a handshake has an hour");
 }
 
 /// Builds an HTTP/2 frame.

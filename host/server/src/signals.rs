@@ -1,0 +1,99 @@
+//! The signals of the server: SIGTERM and SIGINT stop, SIGHUP reads files again.
+//!
+//! This file prevents a stop that no operator can hurry: a second signal ends the process at once.
+//! The data stay consistent, because the store survives the death of the process at any moment.
+
+use crate::service_manager::ServiceManager;
+use bulkhead_access::log::Log;
+use bulkhead_api::Service;
+use bulkhead_tls::ListenerTls;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Exit code of a process that was stopped by a second signal.
+const STOPPED_AT_ONCE: i32 = 1;
+
+/// The server's signals. They are caught from the start, so that an early signal still closes the
+/// data and, in dev mode, removes them.
+pub(crate) struct ServerSignals {
+    stop: StopSignals,
+    hangup: Signal,
+}
+
+/// The signals that end the process.
+pub(crate) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// The parts of the server that follow SIGHUP.
+pub(crate) struct RenewedParts {
+    pub(crate) service: Arc<Service>,
+    pub(crate) tls: Vec<Arc<ListenerTls>>,
+    pub(crate) manager: ServiceManager,
+    pub(crate) log: Arc<dyn Log>,
+}
+
+impl ServerSignals {
+    /// Begins to catch the signals.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub(crate) fn catch() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        let hangup = signal(SignalKind::hangup())?;
+        Ok(Self { stop: StopSignals { terminate, interrupt }, hangup })
+    }
+
+    /// Waits for SIGTERM or SIGINT, even while a reopened audit device hangs. Returns the name of
+    /// the signal, and the signals to wait for a second one.
+    pub(crate) async fn until_stopped(self, renewed: RenewedParts) -> (&'static str, StopSignals) {
+        let Self { mut stop, hangup } = self;
+        let name = tokio::select! {
+            name = stop.next() => name,
+            never = renewed.renew_at_each(hangup) => match never {},
+        };
+        (name, stop)
+    }
+}
+
+impl StopSignals {
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+
+    /// Ends the process at the next SIGTERM or SIGINT.
+    pub(crate) async fn exit_at_next(mut self, log: Arc<dyn Log>) {
+        let name = self.next().await;
+        log.line("warn", "stopped-at-once", &[("signal", name.to_owned())]);
+        std::process::exit(STOPPED_AT_ONCE)
+    }
+}
+
+impl RenewedParts {
+    /// Reopens the audit files and rereads the certificate at each SIGHUP, which an operator sends
+    /// after rotating the files. The configuration is not read again: half of the settings cannot
+    /// change in a running server.
+    async fn renew_at_each(self, mut hangup: Signal) -> Infallible {
+        while hangup.recv().await.is_some() {
+            let pairs = [
+                ("signal", "SIGHUP".to_owned()),
+                ("configuration", "unchanged until the next start".to_owned()),
+            ];
+            self.log.line("info", "reopening-audit", &pairs);
+            self.manager.reloading().await;
+            self.service.reopen_audit().await;
+            for tls in &self.tls {
+                tls.renew().await;
+            }
+            self.manager.ready().await;
+        }
+        std::future::pending().await
+    }
+}
