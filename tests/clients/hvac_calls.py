@@ -4,9 +4,11 @@ Each part calls the server at VAULT_ADDR through hvac with the token VAULT_TOKEN
 answers, and raises an exception if an answer is wrong.
 """
 
+import io
 import json
 import os
 import sys
+import tarfile
 import time
 
 import hvac
@@ -614,6 +616,11 @@ def server(client):
     assert client.key_status["term"] >= 1
     client.sys.rotate_encryption_key()
     assert "file" not in client.sys.list_enabled_audit_devices()["data"]
+    snapshot = client.sys.take_raft_snapshot()
+    assert snapshot.status_code == 200, snapshot
+    with tarfile.open(fileobj=io.BytesIO(snapshot.content)) as archive:
+        names = archive.getnames()
+    assert names[0] == "meta.json" and names[-1] == "SHA256SUMS.sealed", names
 
 
 def userpass(client):

@@ -41,6 +41,7 @@ mod sys_policies_password;
 mod sys_quotas_lease_count;
 mod sys_quotas_rate_limit;
 mod sys_remount;
+mod sys_storage_snapshot;
 mod sys_tools;
 mod sys_wrapping;
 mod userpass;
@@ -174,6 +175,7 @@ fn all_rows() -> Vec<EndpointCall> {
         sys_locked_users::rows(),
         sys_metrics::rows(),
         sys_remount::rows(),
+        sys_storage_snapshot::rows(),
         sys_tools::rows(),
         sys_wrapping::rows(),
         cubbyhole::rows(),
@@ -410,6 +412,7 @@ fn mounts_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_mounts::rows());
     walk(&world, &sys_metrics::rows());
+    walk(&world, &sys_storage_snapshot::rows());
 }
 
 #[test]

@@ -64,6 +64,7 @@ mod sealed_process;
 mod seals;
 mod secrecy;
 mod self_initialisation;
+mod snapshots;
 mod static_roles;
 mod stop_and_start;
 mod stops;

@@ -296,6 +296,11 @@ fn is_published(path: &str) -> bool {
     path.starts_with("identity/oidc/") && path.contains("/.well-known/")
 }
 
+/// Returns `true` for snapshots, which are files.
+fn is_snapshot(path: &str) -> bool {
+    ["sys/storage/snapshot", "sys/storage/raft/snapshot"].contains(&path)
+}
+
 /// Returns the answer if the answer obeys the general rules.
 #[track_caller]
 fn checked(request: String, status: u16, headers: &HeaderMap, text: &str) -> Answer {
@@ -311,6 +316,12 @@ fn checked(request: String, status: u16, headers: &HeaderMap, text: &str) -> Ans
     if status == 204 || request.starts_with("HEAD ") {
         assert_eq!(text, "", "{request}: an answer that has no body");
         return Answer { asked: request, status, body: Value::Null, retry_after };
+    }
+    if status == 200 && is_snapshot(path) {
+        let content_type = header("content-type");
+        assert!(content_type == "application/gzip" && text.starts_with('\u{1f}'), "{request}");
+        let body = json!({ "content_type": content_type });
+        return Answer { asked: request, status, body, retry_after };
     }
     assert_eq!(
         header("content-type"),

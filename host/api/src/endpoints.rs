@@ -62,6 +62,7 @@ mod sys_rekey;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
+mod sys_storage_snapshot;
 mod sys_tools;
 mod sys_unseal;
 mod sys_version_history;
@@ -120,6 +121,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_leases::rows(),
         sys_locked_users::rows(),
         sys_metrics::rows(),
+        sys_storage_snapshot::rows(),
         sys_policies::rows(),
         sys_policies_password::rows(),
         sys_quotas_lease_count::rows(),

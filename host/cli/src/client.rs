@@ -3,118 +3,39 @@
 //! This file prevents a redirect from sending the token to another server: redirects are never
 //! followed.
 
+mod server_address;
+
+pub(crate) use server_address::ServerAddress;
+
 use crate::tls::{self, TlsTrust};
 use bulkhead_wire::secret::Secret;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION};
-use hyper::{Method, Request, Response, Uri};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::error::Error;
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Timeout of a request. A synchronous revocation waits for its database.
-const TIME: Duration = Duration::from_secs(120);
+pub(crate) const TIME: Duration = Duration::from_secs(120);
 
 /// Minimum and maximum pause between repeated requests.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Maximum size of an answer, in bytes.
-const ANSWER_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
 /// Characters that are not escaped in a URL's query and path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PLAIN_PATH: &AsciiSet = &PLAIN.remove(b'/');
-
-/// The address of a server.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ServerAddress {
-    /// A TCP address.
-    Network {
-        /// Host, with brackets around an IPv6 address.
-        host: String,
-        /// `host:port`.
-        authority: String,
-        /// `https`.
-        is_encrypted: bool,
-    },
-    /// A Unix socket of this machine.
-    Unix(PathBuf),
-}
-
-impl ServerAddress {
-    /// Parses `https://host[:port]`, `http://host[:port]` or `unix:///path`.
-    ///
-    /// # Errors
-    /// A message about the invalid part of the address.
-    pub(crate) fn parse(address: &str) -> Result<Self, String> {
-        if let Some(path) = address.strip_prefix("unix://") {
-            return match path.starts_with('/') {
-                true => Ok(Self::Unix(path.into())),
-                false => Err(format!(
-                    "the address {address:?} has no whole path; write for example \
-                     unix:///run/bulkhead.sock"
-                )),
-            };
-        }
-        let wrong = |why: &str| {
-            format!(
-                "the address {address:?} {why}; write for example \
-                 https://bulkhead.example.com:8200 or http://127.0.0.1:8200"
-            )
-        };
-        let uri: Uri = address.parse().map_err(|_| wrong("is not a URL"))?;
-        let is_encrypted = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            _ => return Err(wrong("does not begin with https:// or http://")),
-        };
-        let host =
-            uri.host().filter(|host| !host.is_empty()).ok_or_else(|| wrong("has no host"))?;
-        let authority =
-            uri.authority().map(hyper::http::uri::Authority::as_str).unwrap_or_default();
-        if authority.contains('@') {
-            // The message does not repeat the address, because the user name may come with a
-            // password.
-            return Err(
-                "the address has a user name; write for example https://HOST:8200".to_owned()
-            );
-        }
-        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(wrong("has a path or query"));
-        }
-        let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
-        let (host, authority) = (host.to_owned(), format!("{host}:{port}"));
-        Ok(Self::Network { host, authority, is_encrypted })
-    }
-
-    /// Returns the value of the Host header.
-    fn host_header(&self) -> &str {
-        match self {
-            Self::Network { authority, .. } => authority,
-            Self::Unix(_) => "localhost",
-        }
-    }
-}
-
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Network { authority, is_encrypted: false, .. } => write!(f, "http://{authority}"),
-            Self::Network { authority, is_encrypted: true, .. } => write!(f, "https://{authority}"),
-            Self::Unix(path) => write!(f, "unix://{}", path.display()),
-        }
-    }
-}
 
 /// A request to the API.
 #[derive(Clone, Debug, PartialEq)]
@@ -250,10 +171,10 @@ pub(crate) fn ask(
 }
 
 /// A connection of any kind.
-trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ClientStream for T {}
 
-async fn connect(
+pub(crate) async fn connect(
     server: &ServerAddress,
     trust: &TlsTrust,
 ) -> Result<Box<dyn ClientStream>, AskError> {
@@ -294,13 +215,7 @@ async fn send(
     call: &ServerRequest,
 ) -> Result<ServerAnswer, AskError> {
     let request = build_request(server, caller, call).map_err(AskError::Unreachable)?;
-    let broken = |error: hyper::Error| {
-        let cause = tls::advice(&error)
-            .or_else(|| Some(error.source()?.to_string()))
-            .map(|cause| format!(": {cause}"))
-            .unwrap_or_default();
-        AskError::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
-    };
+    let broken = |error| broken_connection(server, &error);
     let stream = connect(server, trust).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let connection = tokio::spawn(connection);
@@ -319,6 +234,15 @@ async fn send(
     }
 }
 
+/// Returns the error for a connection that broke.
+pub(crate) fn broken_connection(server: &ServerAddress, error: &hyper::Error) -> AskError {
+    let cause = tls::advice(error)
+        .or_else(|| Some(error.source()?.to_string()))
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
+    AskError::Unreachable(format!("the connection to {server} broke: {error}{cause}"))
+}
+
 /// Returns true for an answer of plain text.
 fn is_plain<B>(response: &Response<B>) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -326,7 +250,10 @@ fn is_plain<B>(response: &Response<B>) -> bool {
 }
 
 /// Refuses a redirect, because the token may go only to the configured server.
-fn refuse_redirect<B>(server: &ServerAddress, response: &Response<B>) -> Result<(), AskError> {
+pub(crate) fn refuse_redirect<B>(
+    server: &ServerAddress,
+    response: &Response<B>,
+) -> Result<(), AskError> {
     let Some(target) = response.headers().get(LOCATION) else { return Ok(()) };
     if !response.status().is_redirection() {
         return Ok(());
@@ -339,7 +266,7 @@ fn refuse_redirect<B>(server: &ServerAddress, response: &Response<B>) -> Result<
     )))
 }
 
-fn build_request(
+pub(crate) fn build_request(
     server: &ServerAddress,
     caller: &RequestCaller,
     call: &ServerRequest,
@@ -379,7 +306,7 @@ fn build_request(
     Ok(request)
 }
 
-fn parse_answer(
+pub(crate) fn parse_answer(
     status: u16,
     bytes: &[u8],
     server: &ServerAddress,

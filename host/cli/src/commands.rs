@@ -27,6 +27,7 @@ mod print;
 mod read;
 mod rekey;
 mod secrets;
+mod snapshot;
 mod status;
 mod token;
 mod unwrap;
@@ -40,7 +41,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 69] = [
+const ALL: [&Command; 71] = [
     &read::READ,
     &write::WRITE,
     &patch::PATCH,
@@ -110,6 +111,8 @@ const ALL: [&Command; 69] = [
     &nodes::STEP_DOWN,
     &generate_root::GENERATE_ROOT,
     &rekey::REKEY,
+    &snapshot::SAVE,
+    &snapshot::RAFT_SAVE,
 ];
 
 /// Returns the command whose name `args` begin with, and the remaining arguments.
@@ -155,12 +158,15 @@ pub(crate) fn list_commands(begun: &str) -> Option<String> {
 }
 
 /// Commands of the program that are not part of this table.
-pub(crate) const OTHERS: [(&str, &str); 6] = [
+pub(crate) const OTHERS: [(&str, &str); 9] = [
     (
         "plugin inspect",
         "list every endpoint of the plugins in this program (-all: of the server, too)",
     ),
     ("operator diagnose", "check whether a server can start here with a configuration file"),
+    ("operator snapshot inspect", "print the manifest of a snapshot and check its digests"),
+    ("operator raft snapshot inspect", "for scripts of Vault: as `operator snapshot inspect`"),
+    ("operator check", "read every record of a data directory or a snapshot, and report damage"),
     ("server", "run a server; -dev starts a server for trials"),
     ("completion", "print the completion script for a shell: bash, zsh or fish"),
     ("help", "print this text"),

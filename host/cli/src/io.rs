@@ -3,6 +3,11 @@
 use crate::keyboard::HideInput;
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
+use std::path::Path;
+
+/// A function that reads a snapshot to the end and checks its digests. Returns a line about the
+/// snapshot, or the reason why the file is not a complete snapshot.
+pub type SnapshotInspector<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
 
 /// The streams and variables of a command.
 pub struct CommandIo<'a> {
@@ -18,4 +23,6 @@ pub struct CommandIo<'a> {
     pub hide: Option<HideInput<'a>>,
     /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
+    /// Checks a snapshot that was saved.
+    pub inspect_snapshot: SnapshotInspector<'a>,
 }

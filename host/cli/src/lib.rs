@@ -7,9 +7,9 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → io → options
-//! → token_file → curl → output → refusal → sample_policy → wrapping → settings → session → command
-//! → commands → completion
+//! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → download → io
+//! → options → token_file → curl → output → refusal → sample_policy → wrapping → settings → session
+//! → command → commands → completion
 //! ```
 
 mod client;
@@ -17,6 +17,7 @@ mod command;
 mod commands;
 mod completion;
 mod curl;
+mod download;
 mod input;
 mod io;
 pub mod keyboard;
@@ -35,7 +36,7 @@ mod token_file;
 mod wrapping;
 mod yaml;
 
-pub use io::CommandIo;
+pub use io::{CommandIo, SnapshotInspector};
 pub use nearest::find_nearest;
 pub use options::double_dashes;
 

@@ -17,7 +17,7 @@ use crate::wrapping::AnswerWrapping;
 use bulkhead_wire::secret::Secret;
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The environment of a running command.
 pub(crate) struct Session<'a, 'io> {
@@ -317,6 +317,14 @@ impl<'a, 'io> Session<'a, 'io> {
     pub(crate) fn wrap_for(&mut self, time: &'static str) {
         let header = HeaderName::from_static(settings::WRAP_HEADER);
         self.wrapping_time.get_or_insert((header, HeaderValue::from_static(time)));
+    }
+
+    /// Checks a snapshot that was saved. Returns a line about the snapshot.
+    ///
+    /// # Errors
+    /// The reason why the file is not a complete snapshot.
+    pub(crate) fn inspect_snapshot(&self, file: &Path) -> Result<String, String> {
+        (self.io.inspect_snapshot)(file)
     }
 
     /// Prints a note on standard error.

@@ -9,6 +9,7 @@ mod mount;
 mod nodes;
 mod plugin;
 mod shell;
+mod snapshot;
 mod token;
 mod unwrap;
 mod wrapping;
@@ -85,6 +86,7 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
         terminal,
         hide,
         env: &env,
+        inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
     };
     let code = run(args.iter().map(OsString::from), &mut io);
     Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
@@ -284,6 +286,7 @@ fn keys_failing_to_print_are_reported_lost() {
         terminal,
         hide,
         env: &env,
+        inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
     };
     assert_eq!(
         run(["operator", "init", "-key-shares=1"].map(OsString::from).into_iter(), &mut io),
@@ -353,6 +356,7 @@ fn unseal_key_prompt_hides_typed_key() {
         terminal: true,
         hide: Some(&hide),
         env: &env,
+        inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
     };
     assert_eq!(run(["operator", "unseal"].map(OsString::from).into_iter(), &mut io), 0);
     assert_eq!(canned.asked_once().2, r#"{"key":"c0ffee"}"#);

@@ -16,6 +16,7 @@ mod mount;
 mod record;
 mod rights;
 mod settings;
+mod stored_names;
 mod table;
 mod unavailable;
 mod version;
@@ -34,6 +35,7 @@ pub use record::{MountMarks, MountPhase, MountRecord, stored_with_identity_token
 pub(crate) use record::{put_phase, stored_of, stored_uuids, target};
 pub use rights::default_grants;
 pub use settings::{ListingVisibility, LoginTokenType, MountSettings};
+pub use stored_names::StoredMountNames;
 pub use table::{MountEntryOutcome, Mounts};
 pub use unavailable::UnavailableMount;
 pub use version::{RollbackMode, RollbackRecord, VersionBefore, VersionSelection, VersionSwap};

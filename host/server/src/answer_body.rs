@@ -5,19 +5,24 @@
 //! [`crate::write_timeout`]), but an HTTP/2 stream blocks only itself. Therefore an answer counts
 //! as a request in progress until its last byte is sent, leaves in small pieces, and reports to its
 //! connection when no byte moves.
+//!
+//! Also prevents an answer that was cut from being taken for a complete answer: if the source of a
+//! streamed answer fails, the connection or stream is broken off without its end.
 
 use crate::answer_budget::AnswerBudget;
 use crate::client_concurrency::CountedRequest;
 use crate::connection_slots::{BusySlot, ConnectionSlot};
+use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::response::ResponseBytes;
 use bulkhead_wire::sync;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 /// Size of the pieces given to an HTTP/2 stream, in bytes.
@@ -41,11 +46,12 @@ impl UnsentBody {
         Self { counted, ..self }
     }
 
-    /// Length in bytes.
-    pub(crate) fn len(&self) -> usize {
+    /// Length in bytes; `None` if the length is not known before the end.
+    pub(crate) fn len(&self) -> Option<usize> {
         match &self.content {
-            ResponseBytes::Own(bytes) => bytes.len(),
-            ResponseBytes::Shared(bytes) => bytes.len(),
+            ResponseBytes::Own(bytes) => Some(bytes.len()),
+            ResponseBytes::Shared(bytes) => Some(bytes.len()),
+            ResponseBytes::Streamed(_) => None,
         }
     }
 
@@ -54,6 +60,7 @@ impl UnsentBody {
         match self.content {
             ResponseBytes::Own(bytes) => bytes,
             ResponseBytes::Shared(bytes) => Arc::unwrap_or_clone(bytes),
+            ResponseBytes::Streamed(_) => Vec::new(),
         }
     }
 
@@ -68,14 +75,20 @@ impl UnsentBody {
         slot: &Arc<ConnectionSlot>,
         budget: &Arc<AnswerBudget>,
     ) -> AnswerBody {
-        let left = budget.hold(self.content, self.client, slot);
-        AnswerBody { left, counted: self.counted, waiting: None }
+        let (left, stream) = match self.content {
+            // The source bounds the bytes that wait.
+            ResponseBytes::Streamed(stream) => (Bytes::new(), Some(stream)),
+            content => (budget.hold(content, self.client, slot), None),
+        };
+        AnswerBody { left, stream, counted: self.counted, waiting: None }
     }
 }
 
 /// Unsent bytes of an answer, with the guards that are held until all bytes are sent.
 pub(crate) struct AnswerBody {
     left: Bytes,
+    /// The source of the bytes after `left`.
+    stream: Option<ByteStream>,
     counted: Option<Arc<CountedRequest>>,
     waiting: Option<UntakenAnswer>,
 }
@@ -85,17 +98,51 @@ impl AnswerBody {
     pub(crate) fn register_unsent(self, untaken: &Arc<UntakenAnswers>, busy: BusySlot) -> Self {
         Self { waiting: Some(untaken.begin(busy)), ..self }
     }
+
+    /// Fetches the next bytes of a streamed answer. Afterwards `left` is empty only at the end.
+    fn poll_left(&mut self, context: &mut Context<'_>) -> Poll<Result<(), CutAnswer>> {
+        while self.left.is_empty()
+            && let Some(stream) = &self.stream
+        {
+            match ready!(stream.poll_chunk(context)) {
+                Some(Ok(bytes)) => self.left = Bytes::from(bytes),
+                Some(Err(_)) => {
+                    (self.stream, self.counted, self.waiting) = (None, None, None);
+                    return Poll::Ready(Err(CutAnswer));
+                }
+                None => self.stream = None,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
 }
+
+/// A streamed answer that ended before its last byte. The status has left already, so that only a
+/// broken connection tells the client.
+#[derive(Debug)]
+pub(crate) struct CutAnswer;
+
+impl fmt::Display for CutAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the source of the answer failed before the end")
+    }
+}
+
+impl Error for CutAnswer {}
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = CutAnswer;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, CutAnswer>>> {
+        if let Err(cut) = ready!(self.poll_left(context)) {
+            return Poll::Ready(Some(Err(cut)));
+        }
         if self.left.is_empty() {
+            (self.counted, self.waiting) = (None, None);
             return Poll::Ready(None);
         }
         let size = match &self.waiting {
@@ -106,17 +153,20 @@ impl Body for AnswerBody {
             None => self.left.len(),
         };
         let piece = self.left.split_to(size);
-        if self.left.is_empty() {
+        if self.is_end_stream() {
             (self.counted, self.waiting) = (None, None);
         }
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left.is_empty()
+        self.left.is_empty() && self.stream.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.stream.is_some() {
+            return SizeHint::default();
+        }
         SizeHint::with_exact(u64::try_from(self.left.len()).unwrap_or(u64::MAX))
     }
 }
@@ -170,6 +220,8 @@ impl Drop for UntakenAnswer {
 mod tests {
     use super::*;
     use crate::connection_slots::ConnectionSlots;
+    use bulkhead_wire::byte_stream::ByteSource;
+    use bulkhead_wire::failure::Failure;
     use http_body_util::BodyExt;
     use std::net::Ipv4Addr;
 
@@ -189,5 +241,47 @@ mod tests {
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), 1);
         assert!(body.is_end_stream() && slot.idle_since().is_some());
         assert!(!untaken.is_any_older_than(Duration::ZERO));
+    }
+
+    /// A source of two pieces, which then ends or fails.
+    struct TestSource {
+        pieces: u8,
+        fails: bool,
+    }
+
+    impl ByteSource for TestSource {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Failure>>> {
+            if self.pieces == 0 {
+                return Poll::Ready(self.fails.then(|| Err(Failure::internal("gone"))));
+            }
+            self.pieces -= 1;
+            Poll::Ready(Some(Ok(vec![self.pieces; PIECE_BYTES + 1])))
+        }
+    }
+
+    #[tokio::test]
+    async fn streamed_answer_ends_or_is_visibly_cut() {
+        let slots = ConnectionSlots::new(1, 1);
+        let slot = Arc::new(slots.take(Ipv4Addr::LOCALHOST.into(), false).await.unwrap());
+        for fails in [false, true] {
+            let untaken = Arc::new(UntakenAnswers::default());
+            let content = ByteStream::new(TestSource { pieces: 2, fails });
+            let client = Client::of(Ipv4Addr::LOCALHOST.into());
+            let mut body = UnsentBody::new(ResponseBytes::Streamed(content), client)
+                .bind_to_connection(&slot, &Arc::default())
+                .register_unsent(&untaken, slot.begin_request().unwrap());
+            assert_eq!((body.size_hint().exact(), body.is_end_stream()), (None, false));
+            let mut sizes = Vec::new();
+            let end = loop {
+                match body.frame().await {
+                    Some(Ok(frame)) => sizes.push(frame.into_data().unwrap().len()),
+                    end => break end,
+                }
+            };
+            assert_eq!(sizes, [PIECE_BYTES, 1, PIECE_BYTES, 1]);
+            assert_eq!(end.is_some(), fails, "a cut answer ends with an error");
+            assert!(body.is_end_stream() && slot.idle_since().is_some());
+            assert!(!untaken.is_any_older_than(Duration::ZERO));
+        }
     }
 }

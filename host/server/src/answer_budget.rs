@@ -69,6 +69,8 @@ impl AnswerBudget {
         let content = match content {
             ResponseBytes::Shared(document) => return Bytes::from_owner(SharedDocument(document)),
             ResponseBytes::Own(content) => content,
+            // The source of a stream bounds the bytes that wait.
+            ResponseBytes::Streamed(_) => return Bytes::new(),
         };
         let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
         if bytes <= MAX_UNCOUNTED_ANSWER {

@@ -293,7 +293,7 @@ fn without_forbidden_body(reply: HttpReply, method: &Method) -> HttpReply {
     }
     let length = reply.body().len();
     let mut reply = reply.map(UnsentBody::without_bytes);
-    if !has_none {
+    if let Some(length) = length.filter(|_| !has_none) {
         reply.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     reply

@@ -10,8 +10,8 @@
 //! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
 //! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
 //! → answerer → config → connection_slots → dev_tls → answer_budget → body → options → answer_body
-//! → handed_sockets → http → connection → raw → listener → service_manager → signals → process → dev → production → diagnose
-//! → inspect
+//! → handed_sockets → http → connection → raw → listener → service_manager → signals → process
+//! → dev → production → diagnose → inspect → snapshot_file → data_check
 //! ```
 
 mod answer_body;
@@ -26,6 +26,7 @@ mod compression;
 mod config;
 mod connection;
 mod connection_slots;
+pub mod data_check;
 mod detach_on_drop;
 pub mod dev;
 mod dev_tls;
@@ -45,6 +46,7 @@ pub mod proxies;
 mod raw;
 mod service_manager;
 mod signals;
+pub mod snapshot_file;
 pub mod target;
 mod tls;
 mod write_timeout;

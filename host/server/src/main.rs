@@ -5,6 +5,7 @@ use bulkhead_cli::keyboard::{self, HideInput};
 use bulkhead_core::OfficialComponent;
 use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
+use bulkhead_server::data_check::{self, DataCheckAction, KeyInput};
 use bulkhead_server::dev;
 use bulkhead_server::diagnose::{self, DiagnoseAction};
 use bulkhead_server::handed_sockets::HandedSockets;
@@ -14,6 +15,7 @@ use bulkhead_server::log::{QuietLog, StderrLog, report_panics};
 use bulkhead_server::options::{self, ServerAction, ServerMode, USAGE};
 use bulkhead_server::process::ServerProcess;
 use bulkhead_server::production;
+use bulkhead_server::snapshot_file::{self, SnapshotAction};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -71,6 +73,23 @@ pub(crate) fn main() -> ExitCode {
         [first, second, rest @ ..] if first == "operator" && second == "diagnose" => {
             run_diagnose(rest.iter().cloned())
         }
+        [first, second, rest @ ..] if first == "operator" && second == "check" => {
+            run_data_check(rest.iter().cloned())
+        }
+        [first, second, third, rest @ ..]
+            if first == "operator" && second == "snapshot" && third == "inspect" =>
+        {
+            run_snapshot_inspect(rest.iter().cloned())
+        }
+        // The name in scripts of Vault.
+        [first, second, third, fourth, rest @ ..]
+            if first == "operator"
+                && second == "raft"
+                && third == "snapshot"
+                && fourth == "inspect" =>
+        {
+            run_snapshot_inspect(rest.iter().cloned())
+        }
         _ => run_client(args.into_iter()),
     }
 }
@@ -114,6 +133,41 @@ fn run_diagnose(args: impl Iterator<Item = OsString>) -> ExitCode {
     });
     match done {
         Ok(code) => ExitCode::from(code),
+        Err(message) => report_failure(1, doing, &message),
+    }
+}
+
+fn run_snapshot_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let doing = "inspecting the snapshot";
+    let done = match snapshot_file::parse(args) {
+        Ok(SnapshotAction::Help) => return print_usage(snapshot_file::USAGE),
+        Ok(SnapshotAction::Inspect(request)) => snapshot_file::run(&request, &mut io::stdout()),
+        Err(message) => return report_failure(2, doing, &message),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => report_failure(1, doing, &message),
+    }
+}
+
+fn run_data_check(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let doing = "checking the data";
+    let request = match data_check::parse(args) {
+        Ok(DataCheckAction::Check(request)) => request,
+        Ok(DataCheckAction::Help) => return print_usage(data_check::USAGE),
+        Err(message) => return report_failure(2, doing, &message),
+    };
+    let hide: HideInput<'_> = &keyboard::hide;
+    let input = KeyInput {
+        stdin: &mut io::stdin().lock(),
+        screen: &mut io::stderr(),
+        hide: io::stdin().is_terminal().then_some(hide),
+    };
+    let checked = build_runtime()
+        .and_then(|runtime| runtime.block_on(data_check::run(&request, input, &mut io::stdout())));
+    match checked {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(message) => report_failure(1, doing, &message),
     }
 }
@@ -190,6 +244,7 @@ fn run_client(args: impl Iterator<Item = OsString>) -> ExitCode {
         terminal: io::stdout().is_terminal(),
         hide: io::stdin().is_terminal().then_some(hide),
         env: &|name| std::env::var_os(name),
+        inspect_snapshot: &snapshot_file::describe,
     };
     ExitCode::from(bulkhead_cli::run(args, &mut io))
 }

@@ -77,6 +77,30 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     }
 }
 
+/// Locks the directory for this process without creating or writing a file; `None` if the directory
+/// has no lock file, as a copy of a directory may have none.
+///
+/// # Errors
+/// [`StoreFault::Refused`] if another process holds the lock; [`StoreFault::Unavailable`] if the
+/// lock file cannot be read.
+pub(crate) fn lock_existing(directory: &Path) -> Result<Option<DirectoryLock>, StoreFault> {
+    let path = directory.join(LOCK_FILE);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(file_failure("open the lock file", &path, &error)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(DirectoryLock { file })),
+        Err(TryLockError::WouldBlock) => Err(StoreFault::Refused(format!(
+            "the data directory {} is in use by a Bulkhead process; stop that process, or check a \
+             snapshot instead",
+            directory.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(file_failure("lock", &path, &error)),
+    }
+}
+
 /// Returns whether a process holds the lock of the directory.
 ///
 /// # Errors

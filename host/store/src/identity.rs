@@ -36,7 +36,7 @@ const SCHEMAS: [&str; 5] = [
 /// The tables that the schema creates. A file without these tables belongs to another program.
 const TABLES: [&str; 2] = ["meta", "record"];
 /// The only format that this version reads and writes.
-const FORMAT: &str = "2";
+pub(crate) const FORMAT: &str = "2";
 
 /// The rows of `meta` in the format of this version. Only the keys are secret, and the keys are
 /// sealed.

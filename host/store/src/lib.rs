@@ -25,7 +25,8 @@
 //!   `open_data` (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the
 //!   `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
-//! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store.
+//! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store;
+//! - `snapshot` (with `snapshot_places`): saving a store into a file, and checking such files.
 //!
 //! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
 //! or removes rows. The remaining content of the file opens as before. The security page of the
@@ -37,9 +38,9 @@
 //! ```text
 //! alarm → body → clock → failpoint → readers → script → record → time_mark → fault → range
 //! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
-//! → options → shamir → keyring → root_seals → seal → identity → rows → statements → revision
-//! → work → cache → stored → open_data → plan → committer → store → data_directory → scan → unit
-//! → dev_seal
+//! → options → snapshot_places → shamir → keyring → root_seals → seal → identity → rows
+//! → statements → revision → work → cache → stored → open_data → plan → committer → store
+//! → data_directory → scan → unit → dev_seal → snapshot
 //! ```
 
 mod alarm;
@@ -70,6 +71,8 @@ mod scan;
 mod script;
 mod seal;
 mod shamir;
+mod snapshot;
+mod snapshot_places;
 mod sqlite;
 mod statements;
 mod store;
@@ -99,6 +102,10 @@ pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;
 pub use seal::SecretHasher;
 pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
+pub use snapshot::{
+    CheckReport, DataDamage, OpenedRecord, SnapshotManifest, SnapshotOrigin, SnapshotStream,
+    SnapshotSummary, check_directory, check_snapshot, inspect_snapshot, read_key_file, read_keys,
+};
 pub use sqlite::FlushPolicy;
 pub use store::Store;
 pub use stored_limit::StoredLimit;

@@ -15,6 +15,7 @@ use crate::folders::FolderNumbers;
 use crate::record::Address;
 use crate::rows;
 use crate::seal::Seal;
+use crate::snapshot_places::SnapshotPlaces;
 use crate::sqlite::Database;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
@@ -33,6 +34,7 @@ pub(crate) struct OpenData {
     pub(crate) alarm: WorkerAlarm,
     pub(crate) time: TimeMark,
     pub(crate) stored: StoredBytes,
+    pub(crate) snapshots: SnapshotPlaces,
     /// `None` once the store is closed.
     directory: Mutex<Option<HeldDirectory>>,
 }
@@ -58,6 +60,7 @@ impl OpenData {
             alarm: WorkerAlarm::default(),
             time: TimeMark::new(clock),
             stored: StoredBytes::default(),
+            snapshots: SnapshotPlaces::default(),
             directory: Mutex::new(Some(directory)),
         })
     }
@@ -108,8 +111,10 @@ impl OpenData {
         self.folders.number(name, || self.cache.writes_below(name))
     }
 
-    /// Waits for the current commit, closes the database and releases the directory.
+    /// Ends the snapshots in progress, waits for the current commit, closes the database and
+    /// releases the directory.
     pub(crate) async fn close(&self) {
+        self.snapshots.close().await;
         self.database.close().await;
         self.cache.clear();
         self.directory.lock().await.take();

@@ -133,6 +133,14 @@ impl Database {
         self.readers.read(ask).await.map(skip_first_answer)
     }
 
+    /// Opens a connection for a long read, which would otherwise occupy a place of the readers.
+    ///
+    /// # Errors
+    /// The error of SQLite.
+    pub(crate) async fn connect_reader(&self) -> Result<SqliteConnection, sqlx::Error> {
+        self.reading.connect().await
+    }
+
     /// Reads the committed state over a new connection, so that an earlier error on a shared
     /// connection cannot matter.
     ///

@@ -9,13 +9,14 @@
 //!
 //! ```text
 //! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
-//! → login → secret → spelling → sync → alphabet → cidr → duration → envelope → metric → name
-//! → size → stored → call_limits → description → password_policy → response → ttl → api_version
-//! → coercion → request → fields → field_rights → raw → route
+//! → login → secret → spelling → sync → byte_stream → alphabet → cidr → duration → envelope
+//! → metric → name → size → stored → call_limits → description → password_policy → response → ttl
+//! → api_version → coercion → request → fields → field_rights → raw → route
 //! ```
 
 pub mod alphabet;
 pub mod api_version;
+pub mod byte_stream;
 pub mod call_limits;
 pub mod cidr;
 pub mod client;

@@ -1,5 +1,6 @@
 //! The answer to the client: a status and a body.
 
+use crate::byte_stream::ByteStream;
 use crate::envelope::Envelope;
 use crate::failure::Failure;
 use crate::listing::Listing;
@@ -56,6 +57,13 @@ pub enum ResponseBody {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// Bytes made while the answer is sent. Never wrapped, and never stored.
+    Streamed {
+        /// Value of `Content-Type`.
+        content_type: String,
+        /// The bytes.
+        stream: ByteStream,
+    },
     /// An envelope with a wrapping token, which leaves in place of the answer.
     Wrapped {
         /// The envelope that leaves.
@@ -82,6 +90,8 @@ pub enum ResponseBytes {
     Own(Vec<u8>),
     /// Bytes shared with other answers.
     Shared(Arc<Vec<u8>>),
+    /// Bytes made while the answer is sent.
+    Streamed(ByteStream),
 }
 
 impl Response {
@@ -133,6 +143,9 @@ impl Response {
             ResponseBody::Document(bytes) => {
                 (self.status, JSON.to_owned(), ResponseBytes::Shared(bytes))
             }
+            ResponseBody::Streamed { content_type, stream } => {
+                (self.status, content_type, ResponseBytes::Streamed(stream))
+            }
             _ => {
                 let (status, content_type, bytes) = self.into_bytes();
                 (status, content_type, ResponseBytes::Own(bytes))
@@ -140,7 +153,8 @@ impl Response {
         }
     }
 
-    /// Returns status, content type and bytes. Bytes shared with other answers are copied.
+    /// Returns status, content type and bytes. Bytes shared with other answers are copied. Bytes
+    /// made while they are sent are not at hand, and give 500.
     #[must_use]
     pub fn into_bytes(self) -> (u16, String, Vec<u8>) {
         let (content_type, bytes) = match self.body {
@@ -165,6 +179,7 @@ impl Response {
             ResponseBody::Document(bytes) => (JSON.to_owned(), Arc::unwrap_or_clone(bytes)),
             ResponseBody::Raw { content_type, bytes }
             | ResponseBody::Unwrapped { content_type, bytes } => (content_type, bytes),
+            ResponseBody::Streamed { .. } => return write_failure(),
             ResponseBody::Errors(list) => (JSON.to_owned(), errors(&list)),
             ResponseBody::Advice(text) => {
                 let body = json!({ "errors": [text], "warnings": [text] });
@@ -226,6 +241,7 @@ impl fmt::Debug for ResponseBody {
             Self::Raw { content_type, bytes } => {
                 write!(f, "Raw({content_type}, {} bytes)", bytes.len())
             }
+            Self::Streamed { content_type, .. } => write!(f, "Streamed({content_type})"),
             Self::Wrapped { .. } => f.write_str("Wrapped"),
             Self::Unwrapped { content_type, bytes } => {
                 write!(f, "Unwrapped({content_type}, {} bytes)", bytes.len())
@@ -237,164 +253,4 @@ impl fmt::Debug for ResponseBody {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(response: Response) -> (u16, String, String) {
-        let (status, content_type, bytes) = response.into_bytes();
-        (status, content_type, String::from_utf8(bytes).unwrap())
-    }
-
-    fn answer(status: u16, body: &str) -> (u16, String, String) {
-        (status, "application/json".to_owned(), body.to_owned())
-    }
-
-    #[test]
-    fn a_failure_is_a_list_of_errors() {
-        let failure =
-            Failure { retry_after: Some(1500), ..Failure::invalid("ttl \"x\"\nis wrong") };
-        let response = Response::failed(&failure);
-        assert_eq!(response.retry_after, Some(1500));
-        assert_eq!(text(response), answer(400, r#"{"errors":["ttl \"x\"\nis wrong"]}"#));
-    }
-
-    #[test]
-    fn missing_object_is_404_without_error_text() {
-        assert_eq!(text(Response::failed(&Failure::absent())), answer(404, r#"{"errors":[]}"#));
-    }
-
-    #[test]
-    fn moved_path_is_error_and_warning() {
-        let expected = r#"{"errors":["use secret/data/a"],"warnings":["use secret/data/a"]}"#;
-        let moved = Response::failed(&Failure::moved("use secret/data/a"));
-        assert_eq!(text(moved), answer(404, expected));
-    }
-
-    #[test]
-    fn nothing_to_say_is_204_without_a_byte() {
-        assert_eq!(text(Response::no_content()), answer(204, ""));
-    }
-
-    #[test]
-    fn data_has_envelope_and_bare_answers_have_none() {
-        let data = Map::from_iter([("keys".to_owned(), json!([]))]);
-        let (status, content_type, body) = text(Response::data("5e1c", data));
-        assert_eq!((status, content_type.as_str()), (200, "application/json"));
-        assert!(
-            body.starts_with(r#"{"request_id":"5e1c","lease_id":"","#)
-                && body.contains(r#""data":{"keys":[]}"#)
-        );
-        assert_eq!(
-            text(Response::bare(503, json!({ "sealed": true }))),
-            answer(503, r#"{"sealed":true}"#)
-        );
-    }
-
-    #[test]
-    fn envelope_keys_win_over_copied_data() {
-        let data = json!({ "team/": { "type": "kv" }, "auth": "not this" }).as_object().cloned();
-        let envelope = Envelope { request_id: "5e1c".to_owned(), data, ..Envelope::default() };
-        let response = Response {
-            status: 200,
-            body: ResponseBody::Copied(Box::new(envelope)),
-            retry_after: None,
-        };
-        let body: Value = serde_json::from_str(&text(response).2).unwrap();
-        assert_eq!((&body["team/"], &body["auth"]), (&json!({ "type": "kv" }), &Value::Null));
-        assert_eq!(
-            (&body["request_id"], &body["data"]["auth"]),
-            (&json!("5e1c"), &json!("not this"))
-        );
-    }
-
-    #[test]
-    fn listing_stands_in_envelope_like_other_data() {
-        let data = json!({ "keys": ["a", "b"], "key_info": { "a": { "n": 1 }, "b": {} } });
-        let envelope = Envelope {
-            request_id: "\"data\":null,\\\"data\\\":null".to_owned(),
-            warnings: vec!["\"data\":null".to_owned()],
-            ..Envelope::default()
-        };
-        let full_envelope = Envelope { data: data.as_object().cloned(), ..envelope.clone() };
-        let listing = Listing {
-            keys: data["keys"].to_string(),
-            key_info: Some(data["key_info"].to_string()),
-            entries: 2,
-            room: None,
-        };
-        let answered = |body| text(Response { status: 200, body, retry_after: None });
-        let listed = answered(ResponseBody::Listed(Box::new(envelope), listing));
-        assert_eq!(listed, answered(ResponseBody::Envelope(Box::new(full_envelope))));
-    }
-
-    #[test]
-    fn only_published_documents_may_be_cached() {
-        let body = ResponseBody::Published { document: json!({ "keys": [] }), max_age: 3_600 };
-        let published = Response { status: 200, body, retry_after: None };
-        assert_eq!(published.max_age(), Some(3_600));
-        assert_eq!(text(published), answer(200, r#"{"keys":[]}"#));
-        assert_eq!(Response::bare(200, json!({})).max_age(), None);
-    }
-
-    #[test]
-    fn a_document_is_shared_by_its_answers() {
-        let document = Arc::new(b"{}".to_vec());
-        let response = || Response {
-            status: 200,
-            body: ResponseBody::Document(document.clone()),
-            retry_after: None,
-        };
-        let (_, _, content) = response().into_content();
-        assert!(matches!(content, ResponseBytes::Shared(bytes) if Arc::ptr_eq(&bytes, &document)));
-        assert_eq!(text(response()), answer(200, "{}"));
-    }
-
-    #[test]
-    fn raw_bytes_keep_their_type() {
-        let body =
-            ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hi".to_vec() };
-        let response = Response { status: 202, body, retry_after: None };
-        assert_eq!(response.into_bytes(), (202, "text/plain".to_owned(), b"hi".to_vec()));
-    }
-
-    #[test]
-    fn wrapped_answer_releases_only_wrapping_token() {
-        let wrap_info = Some(json!({ "token": "bhs.1" }));
-        let envelope = Box::new(Envelope { wrap_info, ..Envelope::default() });
-        let hidden = Box::new(ResponseBody::Bare(json!({ "password": "hunter2" })));
-        let body = ResponseBody::Wrapped { envelope, hidden };
-        let (status, _, bytes) = text(Response { status: 200, body, retry_after: None });
-        assert!(status == 200 && bytes.contains("bhs.1") && !bytes.contains("hunter2"), "{bytes}");
-    }
-
-    #[test]
-    fn a_logged_response_shows_no_body() {
-        let secret = || json!({ "password": "hunter2" });
-        let bodies = [
-            ResponseBody::Envelope(Box::new(Envelope {
-                data: secret().as_object().cloned(),
-                ..Envelope::default()
-            })),
-            ResponseBody::Copied(Box::new(Envelope {
-                data: secret().as_object().cloned(),
-                ..Envelope::default()
-            })),
-            ResponseBody::Bare(secret()),
-            ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() },
-            ResponseBody::Unwrapped {
-                content_type: "text/plain".to_owned(),
-                bytes: b"hunter2".to_vec(),
-            },
-            ResponseBody::Wrapped {
-                envelope: Box::default(),
-                hidden: Box::new(ResponseBody::Bare(secret())),
-            },
-            ResponseBody::Errors(vec!["hunter2".to_owned()]),
-            ResponseBody::Advice("hunter2".to_owned()),
-        ];
-        for body in bodies {
-            let shown = format!("{:?}", Response { status: 200, body, retry_after: None });
-            assert!(!shown.contains("hunter2") && !shown.contains("104, 117"), "{shown}");
-        }
-    }
-}
+mod tests;

@@ -11,13 +11,14 @@ use bulkhead_tests::Client;
 use serde_json::{Value, json};
 
 /// Old and new base paths of the same endpoints.
-const MOVED: [[&str; 2]; 7] = [
+const MOVED: [[&str; 2]; 8] = [
     ["sys/policy", "sys/policies/acl"],
     ["sys/renew", "sys/leases/renew"],
     ["sys/revoke", "sys/leases/revoke"],
     ["sys/revoke-prefix", "sys/leases/revoke-prefix"],
     ["sys/revoke-force", "sys/leases/revoke-force"],
     ["sys/rotate/keyring", "sys/rotate"],
+    ["sys/storage/raft/snapshot", "sys/storage/snapshot"],
     ["sys/mounts/auth", "sys/auth"],
 ];
 

@@ -25,13 +25,14 @@ const FOLDED_NAMES: [FoldedNames; 4] = [
 
 /// Second base paths (most are older paths), each with the base path used for rules. Both base
 /// paths have the same endpoints.
-pub const MOVED: [(&str, &str); 6] = [
+pub const MOVED: [(&str, &str); 7] = [
     ("sys/policy", "sys/policies/acl"),
     ("sys/renew", "sys/leases/renew"),
     ("sys/revoke", "sys/leases/revoke"),
     ("sys/revoke-prefix", "sys/leases/revoke-prefix"),
     ("sys/revoke-force", "sys/leases/revoke-force"),
     ("sys/rotate/keyring", "sys/rotate"),
+    ("sys/storage/raft/snapshot", "sys/storage/snapshot"),
 ];
 
 /// The two paths for reading and tuning an auth method; only the second path needs `sudo`. A grant

@@ -3,6 +3,7 @@
 use super::reply::ReplyBody;
 use bulkhead_core::mounts::BuiltinMount;
 use bulkhead_core::wrapping::ClientAnswer;
+use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::listing::Listing;
 use bulkhead_wire::request::Request;
@@ -24,6 +25,7 @@ pub(crate) fn respond(request: &Request, body: ReplyBody, warnings: Vec<String>)
         ReplyBody::Copied(data) => respond_copied(Envelope { data: Some(data), ..envelope }),
         ReplyBody::Bare(value) => Response::bare(200, value),
         ReplyBody::Text { content_type, text } => respond_text(content_type, text),
+        ReplyBody::Streamed { content_type, stream } => respond_streamed(content_type, stream),
         ReplyBody::Auth(auth) => respond_enveloped(Envelope { auth: Some(*auth), ..envelope }),
         ReplyBody::Unwrapped(answer) => respond_unwrapped(answer),
         ReplyBody::Wrapped(wrap_info) => respond_wrapped(wrap_info),
@@ -43,6 +45,12 @@ pub(super) fn public_data(request: &Request, data: Map<String, Value>) -> Respon
 fn respond_text(content_type: &str, text: String) -> Response {
     let (content_type, bytes) = (content_type.to_owned(), text.into_bytes());
     let body = response::ResponseBody::Raw { content_type, bytes };
+    Response { status: 200, body, retry_after: None }
+}
+
+/// Returns 200 with bytes made while the answer is sent.
+fn respond_streamed(content_type: &str, stream: ByteStream) -> Response {
+    let body = response::ResponseBody::Streamed { content_type: content_type.to_owned(), stream };
     Response { status: 200, body, retry_after: None }
 }
 

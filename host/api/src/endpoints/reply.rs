@@ -2,6 +2,7 @@
 
 use super::after_commit::AfterCommit;
 use bulkhead_core::wrapping::ClientAnswer;
+use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::envelope::AuthBlock;
 use bulkhead_wire::listing::Listing;
 use serde_json::{Map, Value};
@@ -22,6 +23,8 @@ pub(crate) enum ReplyBody {
     Bare(Value),
     /// A text without an envelope.
     Text { content_type: &'static str, text: String },
+    /// Bytes made while the answer is sent, without an envelope.
+    Streamed { content_type: &'static str, stream: ByteStream },
     /// `auth` of the envelope.
     Auth(Box<AuthBlock>),
     /// The answer of an earlier request.

@@ -39,6 +39,7 @@ mod policies;
 mod probe;
 mod quotas;
 mod second_opinion;
+mod snapshots;
 mod stops;
 mod stored;
 mod strangers;

@@ -3,6 +3,7 @@
 use super::Session;
 use crate::client::{self, AskError, RequestCaller, ServerAnswer, ServerRequest};
 use crate::curl;
+use crate::download;
 use crate::problem::CommandProblem;
 use crate::refusal::{self, RefusalContext, TokenSource};
 use crate::sample_policy;
@@ -10,6 +11,7 @@ use crate::settings;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
 use serde_json::Value;
+use std::io::Write;
 
 /// The identity that a request is made with.
 pub(crate) enum RequestIdentity {
@@ -127,6 +129,22 @@ impl Session<'_, '_> {
         self.send(&self.caller_of_shown(RequestIdentity::Own)?, doing, call, &|_| true)
     }
 
+    /// Asks for an answer of any length, and writes its bytes to `sink`.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]. `sink` may have a part of the answer.
+    pub(crate) fn download(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+        sink: &mut dyn Write,
+    ) -> Result<(), CommandProblem> {
+        let caller = self.caller_of_shown(RequestIdentity::Own)?;
+        self.print_instead(&caller, call)?;
+        let answer = download::download((&self.server, &self.trust), &caller, call, sink);
+        self.accept(doing, answer.map_err(|error| unanswered(doing, error))?).map(drop)
+    }
+
     /// Returns the refusal that `answer` is.
     #[must_use]
     pub(crate) fn refusal(&self, doing: &str, answer: &ServerAnswer) -> CommandProblem {
@@ -204,6 +222,16 @@ impl Session<'_, '_> {
         call: &ServerRequest,
         last: &dyn Fn(&ServerAnswer) -> bool,
     ) -> Result<ServerAnswer, CommandProblem> {
+        self.print_instead(caller, call)?;
+        self.transmit(caller, doing, call, last)
+    }
+
+    /// Ends the command with the text for `-output-curl-string` or `-output-policy`.
+    fn print_instead(
+        &self,
+        caller: &RequestCaller,
+        call: &ServerRequest,
+    ) -> Result<(), CommandProblem> {
         if self.options.switch("output-curl-string") {
             let line = curl::line((&self.server, &self.trust), caller, call);
             return Err(CommandProblem::instead_of_asking(line));
@@ -211,7 +239,7 @@ impl Session<'_, '_> {
         if self.options.switch("output-policy") {
             return Err(CommandProblem::instead_of_asking(sample_policy::text(call)));
         }
-        self.transmit(caller, doing, call, last)
+        Ok(())
     }
 
     fn transmit(
@@ -224,10 +252,14 @@ impl Session<'_, '_> {
         let server = (&self.server, &self.trust);
         let answer =
             client::ask(server, caller, call, &|answer| !is_success(answer) || last(answer));
-        answer.map_err(|error| match error {
-            AskError::Unreachable(why) => CommandProblem::unreachable(doing, why),
-            AskError::InvalidAnswer(why) => CommandProblem::refused(doing, why),
-        })
+        answer.map_err(|error| unanswered(doing, error))
+    }
+}
+
+fn unanswered(doing: &str, error: AskError) -> CommandProblem {
+    match error {
+        AskError::Unreachable(why) => CommandProblem::unreachable(doing, why),
+        AskError::InvalidAnswer(why) => CommandProblem::refused(doing, why),
     }
 }
 

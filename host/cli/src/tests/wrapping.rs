@@ -7,7 +7,7 @@ use crate::wrapping::AnswerWrapping;
 use std::sync::{Arc, Mutex};
 
 /// Arguments with which each command asks the server, and its standard input.
-const TYPED: [(&str, &[&str], &str); 69] = [
+const TYPED: [(&str, &[&str], &str); 71] = [
     ("read", &["a"], ""),
     ("write", &["a", "k=v"], ""),
     ("patch", &["a", "k=v"], ""),
@@ -77,6 +77,8 @@ const TYPED: [(&str, &[&str], &str); 69] = [
     ("operator step-down", &[], ""),
     ("operator generate-root", &["-init"], ""),
     ("operator rekey", &["-init"], ""),
+    ("operator snapshot save", &["a.snap"], ""),
+    ("operator raft snapshot save", &["a.snap"], ""),
 ];
 
 /// A server that wraps its answer if a request asks for that, and otherwise gives a secret away.

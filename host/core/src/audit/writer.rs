@@ -187,10 +187,13 @@ impl AuditLineWriter<'_> {
             // Any caller may have wrapped the fields, under names of its choice.
             ResponseBody::Unwrapped { content_type, bytes } => match Envelope::read(bytes) {
                 Some(envelope) => self.envelope(&envelope, MemberNames::Hidden, object),
-                None => self.raw(content_type, bytes.len(), status, object),
+                None => self.raw((content_type, Some(bytes.len())), status, object),
             },
             ResponseBody::Raw { content_type, bytes } => {
-                self.raw(content_type, bytes.len(), status, object);
+                self.raw((content_type, Some(bytes.len())), status, object);
+            }
+            ResponseBody::Streamed { content_type, .. } => {
+                self.raw((content_type, None), status, object);
             }
             // These bodies are the same for every caller, are errors (written as the line's error),
             // or are empty.
@@ -203,11 +206,14 @@ impl AuditLineWriter<'_> {
         }
     }
 
-    /// Writes type and length of bytes that are not an envelope.
-    fn raw(&self, content_type: &str, length: usize, status: u16, object: &mut JsonObject<'_>) {
+    /// Writes type and length of bytes that are not an envelope; a stream has no length yet.
+    fn raw(&self, bytes: (&str, Option<usize>), status: u16, object: &mut JsonObject<'_>) {
+        let (content_type, length) = bytes;
         let mut data = JsonObject::begin(object.own_key("data"));
         self.text(&mut data, "content_type", content_type);
-        data.member("length", &length);
+        if let Some(length) = length {
+            data.member("length", &length);
+        }
         data.member("status", &status);
         data.end();
     }

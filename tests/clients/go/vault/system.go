@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"slices"
 	"strings"
@@ -30,6 +31,10 @@ func state() {
 	demand(strings.HasPrefix(must(sys.AuditHash("file", "text")), "hmac-sha256:"), "a hash")
 	options := &vault.EnableAuditOptions{Type: "file", Options: map[string]string{"file_path": "/a"}}
 	refused(sys.EnableAuditWithOptions("a", options), 400, "file_path")
+	// The module itself checks that the snapshot is complete.
+	var snapshot bytes.Buffer
+	check(sys.RaftSnapshot(&snapshot))
+	demand(snapshot.Len() > 1024, "the snapshot has content: ", snapshot.Len())
 	help := must(client().Help("sys/mounts"))
 	demand(help.Help != "", help)
 }

@@ -1,0 +1,32 @@
+//! Snapshots of a store: a file with everything that a store consists of, sealed as on disk, taken
+//! while the server works; and the check of such files and of data directories.
+//!
+//! The file is a gzip'd tar archive of these entries, in this order (`docs/snapshots.md`):
+//!
+//! - `meta.json`: the manifest ([`SnapshotManifest`]);
+//! - `state.00000000.bin` …: the rows ([`row_format`]), about a mebibyte in each entry;
+//! - `SHA256SUMS`: the SHA-256 of each entry before, as `sha256sum` writes it;
+//! - `SHA256SUMS.sealed`: a keyed hash of `SHA256SUMS`, which only the cluster can compute.
+//!
+//! The last two names are those that published clients look for to find out whether a snapshot is
+//! complete.
+
+mod archive;
+mod archive_reader;
+mod check;
+mod key_file;
+mod manifest;
+mod reading;
+mod row_format;
+mod save;
+#[cfg(test)]
+mod tests;
+
+pub use check::{CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot};
+pub use key_file::{read_key_file, read_keys};
+pub use manifest::SnapshotManifest;
+pub use reading::{SnapshotSummary, inspect_snapshot};
+pub use save::{SnapshotOrigin, SnapshotStream};
+
+/// Purpose of the keyed hash in the last entry.
+const SUMS_PURPOSE: &str = "snapshot";

@@ -1,0 +1,216 @@
+//! Taking a snapshot: a task reads the database in a single transaction and hands out the file in
+//! pieces.
+//!
+//! This file prevents a snapshot that mixes two commits: all rows are read in one read transaction
+//! on a connection of its own. Readers and the writer go on. The pieces wait for their reader, so
+//! that a snapshot of any size needs memory for a few pieces; if the reader goes away, the task
+//! ends and closes the connection.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bulkhead_wire::byte_stream::ByteSource;
+use bulkhead_wire::failure::Failure;
+use futures_util::TryStreamExt as _;
+use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteConnection;
+use tokio::sync::mpsc;
+
+use super::SUMS_PURPOSE;
+use super::archive::{ArchiveWriter, MANIFEST_NAME, state_name};
+use super::manifest::SnapshotManifest;
+use super::row_format::{RECORD_COLUMNS, RawRecord, push_identity, push_record};
+use crate::fault::StoreFault;
+use crate::identity;
+use crate::open_data::OpenData;
+use crate::readers::discard;
+use crate::snapshot_places::SnapshotPlace;
+use crate::store::Store;
+
+/// Size at which a part of the rows is closed, in bytes. A part exceeds the size by less than a
+/// record.
+pub(super) const PART_BYTES: usize = 1 << 20;
+
+/// Number of pieces that wait for the reader.
+const WAITING_PIECES: usize = 1;
+
+/// Maximum time of a snapshot. The database keeps the changes made meanwhile in its write-ahead
+/// log, and the log cannot shrink before the end.
+const SNAPSHOT_TIME: Duration = Duration::from_secs(3_600);
+
+/// Origin of a snapshot, for the manifest.
+pub struct SnapshotOrigin {
+    /// Version of the server.
+    pub server_version: String,
+    /// Store time in milliseconds since 1970.
+    pub store_time: u64,
+    /// The same time in RFC 3339.
+    pub taken_at: String,
+}
+
+/// A piece on the way to the reader.
+enum SnapshotPiece {
+    Bytes(Vec<u8>),
+    /// The end of a complete snapshot.
+    Last(Vec<u8>),
+    Failed(StoreFault),
+}
+
+/// The bytes of a snapshot. Dropping the stream ends the snapshot.
+pub struct SnapshotStream {
+    pieces: mpsc::Receiver<SnapshotPiece>,
+    is_over: bool,
+}
+
+impl ByteSource for SnapshotStream {
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Failure>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let piece = std::task::ready!(self.pieces.poll_recv(context));
+        let (is_over, piece) = match piece {
+            Some(SnapshotPiece::Bytes(bytes)) => (false, Ok(bytes)),
+            Some(SnapshotPiece::Last(bytes)) => (true, Ok(bytes)),
+            Some(SnapshotPiece::Failed(fault)) => (true, Err(fault.into())),
+            None => (true, Err(interrupted().into())),
+        };
+        self.is_over = is_over;
+        Poll::Ready(Some(piece))
+    }
+}
+
+impl Store {
+    /// Begins a snapshot of the newest commit. The file is sealed as on disk, and `origin` is part
+    /// of the manifest.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if two snapshots are being taken already, or the database cannot
+    /// be read.
+    pub async fn snapshot(&self, origin: SnapshotOrigin) -> Result<SnapshotStream, StoreFault> {
+        let data = self.data();
+        let place = data.snapshots.take()?;
+        let mut connection = data.database.connect_reader().await?;
+        let begun = begin(&mut connection, &data, origin).await;
+        let (manifest, identity_rows) = match begun {
+            Ok(begun) => begun,
+            Err(fault) => {
+                discard(connection).await;
+                return Err(fault);
+            }
+        };
+        let (sender, pieces) = mpsc::channel(WAITING_PIECES);
+        let task = SnapshotTask { data, connection, manifest, identity_rows };
+        tokio::spawn(task.run(place, sender));
+        Ok(SnapshotStream { pieces, is_over: false })
+    }
+}
+
+type IdentityRows = Vec<(String, Vec<u8>)>;
+
+/// Begins the transaction, and reads the identity of the store and the manifest's numbers.
+async fn begin(
+    connection: &mut SqliteConnection,
+    data: &OpenData,
+    origin: SnapshotOrigin,
+) -> Result<(SnapshotManifest, IdentityRows), StoreFault> {
+    sqlx::query("BEGIN DEFERRED").execute(&mut *connection).await?;
+    let rows: IdentityRows = sqlx::query_as("SELECT name, value FROM meta ORDER BY name")
+        .fetch_all(&mut *connection)
+        .await?;
+    let records: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM record").fetch_one(&mut *connection).await?;
+    let identity = identity::read_rows(connection, Path::new("the database")).await?;
+    let number = |wanted: &str| {
+        let value = rows.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_slice());
+        value.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok())
+    };
+    let manifest = SnapshotManifest {
+        format: number("format").unwrap_or_default(),
+        // The row is absent if only the first script was applied.
+        schema: number("schema").unwrap_or(1),
+        cluster_id: identity.cluster_name(),
+        store_time: origin.store_time,
+        taken_at: origin.taken_at,
+        server_version: origin.server_version,
+        records: u64::try_from(records).unwrap_or_default(),
+        identity_rows: u64::try_from(rows.len()).unwrap_or_default(),
+        key_term: data.seal.status().term.into(),
+    };
+    Ok((manifest, rows))
+}
+
+/// A snapshot in progress, in its transaction.
+struct SnapshotTask {
+    data: Arc<OpenData>,
+    connection: SqliteConnection,
+    manifest: SnapshotManifest,
+    identity_rows: IdentityRows,
+}
+
+impl SnapshotTask {
+    async fn run(mut self, mut place: SnapshotPlace, pieces: mpsc::Sender<SnapshotPiece>) {
+        let written = tokio::select! {
+            biased;
+            () = place.closed() => Err(StoreFault::Unavailable(
+                "the store was closed during the snapshot; unseal the server, then take another \
+                 snapshot"
+                    .to_owned(),
+            )),
+            () = tokio::time::sleep(SNAPSHOT_TIME) => Err(StoreFault::Unavailable(format!(
+                "the snapshot took longer than {} s and was ended; read the snapshot faster",
+                SNAPSHOT_TIME.as_secs()
+            ))),
+            written = self.write(&pieces) => written,
+        };
+        discard(self.connection).await;
+        if let Err(fault) = written {
+            // Without this piece the end of the channel tells the reader.
+            drop(pieces.try_send(SnapshotPiece::Failed(fault)));
+        }
+    }
+
+    async fn write(&mut self, pieces: &mpsc::Sender<SnapshotPiece>) -> Result<(), StoreFault> {
+        let mut archive = ArchiveWriter::new();
+        archive.add(MANIFEST_NAME, self.manifest.to_json().to_string().as_bytes()).map_err(full)?;
+        let (mut part, mut parts) = (Vec::new(), 0_u64);
+        for (name, value) in &self.identity_rows {
+            push_identity(&mut part, name, value)?;
+        }
+        let text = format!("SELECT {RECORD_COLUMNS} FROM record ORDER BY rowid");
+        let mut rows = sqlx::query(AssertSqlSafe(text)).fetch(&mut self.connection);
+        while let Some(row) = rows.try_next().await? {
+            push_record(&mut part, &RawRecord::of(&row)?)?;
+            if part.len() >= PART_BYTES {
+                archive.add(&state_name(parts), &part).map_err(full)?;
+                send(pieces, SnapshotPiece::Bytes(archive.take())).await?;
+                part.clear();
+                parts += 1;
+            }
+        }
+        drop(rows);
+        if !part.is_empty() {
+            archive.add(&state_name(parts), &part).map_err(full)?;
+            send(pieces, SnapshotPiece::Bytes(archive.take())).await?;
+        }
+        let hashes = self.data.seal.hashes();
+        let last = archive.finish(|sums| hashes.keyed_hash(SUMS_PURPOSE, sums)).map_err(full)?;
+        send(pieces, SnapshotPiece::Last(last)).await
+    }
+}
+
+async fn send(
+    pieces: &mpsc::Sender<SnapshotPiece>,
+    piece: SnapshotPiece,
+) -> Result<(), StoreFault> {
+    pieces.send(piece).await.map_err(|_| interrupted())
+}
+
+fn interrupted() -> StoreFault {
+    StoreFault::Unavailable("the snapshot was interrupted; take another snapshot".to_owned())
+}
+
+fn full(error: std::io::Error) -> StoreFault {
+    StoreFault::Unavailable(format!("the snapshot cannot be written: {error}"))
+}
