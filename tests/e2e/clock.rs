@@ -86,6 +86,8 @@ fn token_is_not_prolonged_by_a_restart(before: i64, after: i64) {
     // The downtime does not count.
     assert!(begun.elapsed() < AT_MOST + ready, "{before} to {after}: {:?}", begun.elapsed());
     until_true("the operator is told", SOON, || server.printed().contains("clock-behind"));
+    let health = server.client(None).read("sys/health").expect(200).body;
+    assert_eq!(health["degraded"][0]["code"], "clock-behind", "{health}");
     // The lower bound of the clock must not stop the time of new tokens.
     let (next, begun) = token(&server);
     let next = server.client(Some(&next));

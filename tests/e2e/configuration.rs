@@ -113,11 +113,11 @@ fn data_are_stored_in_configured_folder_and_reopened() {
 #[test]
 fn configuration_check_prints_settings_and_creates_nothing() {
     let folder = Folder::new("check");
-    let data = folder.path().join("data");
+    let (data, audit) = (folder.path().join("data"), folder.path().join("audit.log"));
     let text = LEAST.replace("DATA", &data.display().to_string());
     let file = written(
         &folder,
-        &format!("{text}audit \"file\" \"main\" {{ path = \"/nonexistent/audit.log\" }}\n"),
+        &format!("{text}audit \"file\" \"main\" {{ path = \"{}\" }}\n", audit.display()),
     );
     let (code, output, error) = run(&["--check"], &file);
     assert_eq!((code, error.as_str()), (0, ""), "{output}");
@@ -125,11 +125,43 @@ fn configuration_check_prints_settings_and_creates_nothing() {
         "is valid",
         "listens on 127.0.0.1:0",
         &data.display().to_string(),
-        "audits to main: /nonexistent/",
+        &format!("audits to main: {}", audit.display()),
     ] {
         assert!(output.contains(word), "{word:?} is not in {output}");
     }
     assert_eq!(files_below(folder.path()), [file], "a check makes nothing");
+}
+
+#[test]
+fn check_and_start_refuse_missing_audit_folder() {
+    let folder = Folder::new("no-audit");
+    let text = LEAST.replace("DATA", &folder.path().join("data").display().to_string());
+    let audit = "audit \"file\" \"main\" { path = \"/nonexistent/audit.log\" }\n";
+    let file = written(&folder, &format!("{text}{audit}"));
+    for mode in [&["--check"][..], &[]] {
+        let (code, _, error) = run(mode, &file);
+        assert!(code == 1 && error.contains("/nonexistent/audit.log"), "{mode:?}: {error}");
+    }
+}
+
+#[test]
+fn limit_of_address_space_is_named() {
+    let folder = Folder::new("address-space");
+    let text = LEAST.replace("DATA", &folder.path().join("data").display().to_string());
+    let file = written(&folder, &text);
+    for mode in ["--check", "--log-level=info"] {
+        let script = format!(
+            "ulimit -v 4000000; exec {} server {mode} --config {}",
+            binary().display(),
+            file.display()
+        );
+        let done = Command::new("bash").args(["-c", &script]).output().expect("bash is there");
+        let error = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{mode}: {error}");
+        for part in ["3906 MiB", "ulimit -v", "LimitAS="] {
+            assert!(error.contains(part), "{mode}: {part} is not in {error}");
+        }
+    }
 }
 
 #[test]
@@ -293,6 +325,8 @@ fn unavailable_address_is_reported_with_place_in_file() {
         code == 1 && error.contains(&taken) && error.contains(&file.display().to_string()),
         "{error}"
     );
+    let (code, _, error) = run(&["--check"], &file);
+    assert!(code == 1 && error.contains(&taken), "{error}");
 }
 
 /// An audit device, and this machine as a trusted proxy.

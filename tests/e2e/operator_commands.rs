@@ -91,9 +91,17 @@ fn good_file_lists_each_check_and_creates_nothing() {
     let good = Configured::by(GOOD);
     let (code, said, error) = good.diagnose(&[]);
     assert!(code == 0 && error.is_empty(), "{said}{error}");
-    for check in
-        ["configuration", "process", "open files", "storage", "space", "audit", "listener", "clock"]
-    {
+    for check in [
+        "configuration",
+        "process",
+        "engine",
+        "open files",
+        "storage",
+        "space",
+        "audit",
+        "listener",
+        "clock",
+    ] {
         assert!(said.contains(&format!("[ ok ]   {check}: ")), "{check}: {said}");
     }
     assert!(said.contains("0 failed, 0 with a warning"), "{said}");
@@ -125,7 +133,7 @@ fn each_obstacle_of_a_start_is_named() {
     ));
     fs::write(obstacles.file("file"), "").expect("a file can be written");
     obstacles.assert_result("storage", "fail", "is not a directory");
-    obstacles.assert_result("audit", "fail", "none cannot be written");
+    obstacles.assert_result("audit", "fail", "there is no such folder");
     obstacles.assert_result("listener", "fail", "choose another address");
     obstacles.assert_result("plugins", "fail", "plugin_directory");
     assert_eq!(obstacles.results("configuration").1[1].0, "warn");

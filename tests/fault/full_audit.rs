@@ -93,6 +93,7 @@ fn live_with(size: u64) {
         assert!(answered.len() < 100, "the disk does not fill up");
     }
     assert_eq!(audited.server.client(None).read("sys/health").expect(500).body["writes"], false);
+    audited.server.wait_for_print("event=health-degraded code=audit-stopped");
     audited.disk.free_space();
     wait::until_true("it records again, asked by nobody but for its health", SOON, || {
         let health = audited.server.client(None).read("sys/health");
@@ -113,6 +114,7 @@ fn live_with(size: u64) {
         assert!(stored || *status != 204, "{number} was answered and is not there");
     }
     audited.server.wait_for_print("audit-recovered");
+    audited.server.wait_for_print("event=health-restored code=audit-stopped");
     let printed = audited.server.printed();
     let times = |event: &str| printed.matches(&format!("event={event}")).count();
     assert_eq!((times("audit-failed"), times("audit-recovered")), (1, 1), "{printed}");

@@ -60,9 +60,12 @@ fn live_with(space: u64, name: &str) -> bool {
     server.start_with(&environment).expect("a server starts in the space that one needs to start");
     let root = server.root();
     let mut is_full = true;
+    let nobody = server.client(None);
     let mut life = Life::new(name, &mut server).in_trouble(|answer| {
         assert!(is_full, "refused although there is space again: {answer:?}");
         refused_and_served(answer, &root);
+        let health = nobody.read("sys/health").expect(200).body;
+        assert_eq!(health["degraded"][0]["code"], "disk-full", "{health}");
         disk.free_space();
         is_full = false;
         Ok::<(), EarlyEnd>(())

@@ -113,6 +113,15 @@ impl Service {
         Ok(DataDirectory::is_held(directory)?)
     }
 
+    /// Checks that the database of a directory without a running server can be opened by this
+    /// version. No file is created or changed.
+    ///
+    /// # Errors
+    /// The reason why a start would refuse the directory.
+    pub async fn examine(directory: &Path) -> Result<(), Failure> {
+        Ok(DataDirectory::examine(directory).await?)
+    }
+
     /// Returns the file with the key of a dev seal, if the data directory has such a file. The
     /// directory alone is then enough to unseal.
     pub fn dev_key_file(&self) -> Option<PathBuf> {

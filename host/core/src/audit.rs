@@ -50,6 +50,7 @@ use hashing::HashingKey;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
+use tokio::sync::Notify;
 
 /// The devices in use. A request keeps the devices that exist when the request arrives.
 pub type AuditDevices = Arc<[Arc<AuditDevice>]>;
@@ -72,6 +73,8 @@ pub struct Audit {
     request_headers: RwLock<Arc<BTreeMap<String, bool>>>,
     api_directory: Option<PathBuf>,
     log: Arc<dyn Log>,
+    /// Rung at each change of the devices, or of the state of a device.
+    changes: Arc<Notify>,
 }
 
 /// Refuses an audit configuration with unusable names, permissions or files.
@@ -109,6 +112,7 @@ impl Audit {
             request_headers: RwLock::new(Arc::new(request_headers::all(store).await?)),
             api_directory: settings.api_directory.clone(),
             log: Arc::clone(log),
+            changes: Arc::default(),
         };
         for device in &settings.devices {
             let place = AuditTarget::File(device.file.clone());
@@ -118,6 +122,7 @@ impl Audit {
                 place,
                 origin: DeviceOrigin::Configuration,
                 hashing,
+                changes: Arc::clone(&audit.changes),
             }));
         }
         for (name, stored) in stored::all(store).await? {
@@ -147,21 +152,23 @@ impl Audit {
         }
     }
 
-    /// Returns whether requests can be recorded: a device works, or no device exists.
-    pub fn works(&self) -> bool {
-        let devices = self.devices();
-        devices.is_empty() || devices.iter().any(|device| device.works())
+    /// Returns the number of failing devices.
+    pub fn count_failing(&self) -> usize {
+        self.devices().iter().filter(|device| !device.works()).count()
     }
 
-    /// Probes every device with a test line if no device works.
+    /// Waits for the next change of the devices or of the state of a device. A change before the
+    /// call counts, unless an earlier call returned for the change. Only one task may wait.
+    pub(crate) async fn changed(&self) {
+        self.changes.notified().await;
+    }
+
+    /// Probes every failing device with a test line.
     ///
     /// A node that no longer receives requests from clients must find out by itself that the disk
     /// has space again. `id` is the id of the request that triggers the probe.
     pub async fn try_again(&self, now: u64, id: &str) {
-        if self.works() {
-            return;
-        }
-        for device in self.devices().iter() {
+        for device in self.devices().iter().filter(|device| !device.works()) {
             device.prove(&subject::time(now), id).await;
         }
     }
@@ -235,6 +242,7 @@ impl Audit {
             place,
             origin: DeviceOrigin::Api(record),
             hashing,
+            changes: Arc::clone(&self.changes),
         });
         if !device.reopen().await || !device.prove(&subject::time(store.now()), id).await {
             return Err(Failure::invalid(format!(
@@ -301,12 +309,14 @@ impl Audit {
     fn add(&self, device: Arc<AuditDevice>) {
         let mut devices = sync::write(&self.devices);
         *devices = devices.iter().cloned().chain([device]).collect();
+        self.changes.notify_one();
     }
 
     /// Removes a device from the next request on. Requests under way still write to the device.
     fn remove(&self, name: &str) {
         let mut devices = sync::write(&self.devices);
         *devices = devices.iter().filter(|device| device.settings.name != name).cloned().collect();
+        self.changes.notify_one();
     }
 
     fn device(&self, parts: DeviceParts) -> Arc<AuditDevice> {
@@ -339,6 +349,7 @@ impl Audit {
             (settings, AuditTarget::Nowhere(why.recorded_or_code().to_owned()))
         });
         let origin = DeviceOrigin::Api(stored.unwrap_or_else(|_| blank()));
-        DeviceParts { settings, place, origin, hashing: HashingKey::of(store, name) }
+        let hashing = HashingKey::of(store, name);
+        DeviceParts { settings, place, origin, hashing, changes: Arc::clone(&self.changes) }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::audit::Audit;
 use crate::catalog::{Catalog, Plugin, PluginLoader, ReloadHistory};
+use crate::health::{HealthCondition, HealthWatch};
 use crate::in_flight::InFlightRequests;
 use crate::key_holders::KeyHolders;
 use crate::leases::Leases;
@@ -78,6 +79,8 @@ pub struct Core {
     /// Sink of log lines for the operator; must not receive secrets.
     pub log: Arc<dyn Log>,
     pub(crate) due_work: DueWorker,
+    /// The conditions of store, audit and clock that are in the log.
+    pub(crate) health: HealthWatch,
     /// Generated documents of `sys/internal/specs/openapi`.
     pub documents: DocumentCache,
     seal_asked: AtomicBool,
@@ -144,6 +147,7 @@ impl Core {
             lockouts: Lockouts::default(),
             log: Arc::clone(&settings.log),
             due_work: DueWorker::default(),
+            health: HealthWatch::new(&settings.log),
             documents: DocumentCache::default(),
             seal_asked: AtomicBool::new(false),
             background,
@@ -198,6 +202,12 @@ impl Core {
         }
         let plugin = Plugin::Engine(Arc::clone(&mount.plugin));
         Box::pin(self.catalog.load_code(self.loader(), &plugin)).await
+    }
+
+    /// Returns the conditions under which the service refuses or degrades, and logs each condition
+    /// that began or ended. Writes nothing to store or audit.
+    pub fn review_health(&self) -> Vec<HealthCondition> {
+        self.health.review(&self.store, &self.audit)
     }
 
     /// Requests a seal of the service after the current request is answered.

@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
-//! → wrapping → cubbyhole → mounts → audit → leases → seal_setting → settings → process → core
-//! → host_services → logins → lifecycle → seal
+//! → wrapping → cubbyhole → mounts → audit → health → leases → seal_setting → settings → process
+//! → core → host_services → logins → lifecycle → seal
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -23,6 +23,7 @@
 //!   handles that it needs.
 //! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
 //!   stores the values that a token keeps for itself.
+//! - **health** tells whether store, audit and clock let the service work, and logs each change.
 //! - **core** combines the modules above in a single value, unaware of its users.
 //! - **host_services** implements the functions that a component's call may use.
 //! - **logins** creates tokens from the results of auth methods, unaware of the methods.
@@ -36,6 +37,7 @@ pub mod audit;
 pub mod catalog;
 mod core;
 pub mod cubbyhole;
+pub mod health;
 pub mod host_services;
 pub mod in_flight;
 pub mod key_holders;

@@ -30,6 +30,7 @@ mod revive;
 mod swap;
 mod upgrade_api;
 mod wake_timer;
+mod watch_health;
 
 pub use after_commit::{apply_catalog_change, apply_mount_change};
 pub use attempts::CallAttempts;

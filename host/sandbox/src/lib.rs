@@ -33,7 +33,7 @@
 //!
 //! ```text
 //! limits → bindings → sealed_file → fair_queue → metrics → grants
-//! → contract → structure → wasmtime_engine → cache → held_memory → memory
+//! → contract → structure → wasmtime_engine → engine_start → cache → held_memory → memory
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
 //! → host_services → nested_refusal → caller_presence → call_tree → closing → context
@@ -56,6 +56,7 @@ pub mod contract;
 mod database_plugin;
 #[cfg(test)]
 mod encoding;
+mod engine_start;
 mod identity;
 mod sealed_file;
 pub mod structure;
@@ -111,6 +112,7 @@ pub use closing::CallKind;
 pub use compartment::Compartment;
 pub use component::{ComponentSource, Publisher, compilation_key, precompile};
 pub use database_plugin::DatabasePlugin;
+pub use engine_start::check_engine;
 pub use fair_queue::{FairPermit, FairSemaphore};
 pub use grants::{Grant, GrantLayers, GrantPattern, Grants};
 pub use host_services::{

@@ -2,6 +2,7 @@
 
 use crate::admission::{self, AdmissionOutcome, SlotPermit, SlotRequest};
 use crate::closing::CallKind;
+use crate::engine_start;
 use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
 use crate::metrics::MetricReadings;
@@ -26,10 +27,10 @@ impl SandboxRuntime {
     /// a class of faults.
     ///
     /// # Errors
-    /// The message of wasmtime, e.g. if the address space is too small for the pool.
+    /// The refusal of the system, and the setting to change, e.g. if the address space is too small
+    /// for the pool.
     pub fn new() -> Result<Arc<Self>, String> {
-        let engine = wasmtime_engine::engine()
-            .map_err(|error| format!("the WebAssembly engine does not start: {error:#}"))?;
+        let engine = engine_start::start()?;
         let linkers =
             Linkers::new(&engine).map_err(|error| format!("the component linker: {error:#}"))?;
         wasmtime_engine::start_epoch(&engine)?;

@@ -42,6 +42,14 @@ pub(crate) fn compiler() -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
+/// Makes an engine that compiles on the calling thread alone, for the check of executable memory.
+pub(crate) fn prober() -> wasmtime::Result<Engine> {
+    let mut config = settings()?;
+    // No pool, and no threads that would stay.
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand).parallel_compilation(false);
+    Engine::new(&config)
+}
+
 /// Returns the settings that decide the compiled code.
 fn settings() -> wasmtime::Result<Config> {
     let mut config = Config::new();

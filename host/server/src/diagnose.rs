@@ -8,12 +8,14 @@
 mod findings;
 mod listeners;
 mod machine;
+mod running;
 mod storage;
 
-use crate::config::Config;
+use crate::config::{Config, SealSettings};
 use crate::production;
 use bulkhead_cli::double_dashes;
-use findings::{CheckStatus, Diagnosis};
+use findings::CheckStatus;
+pub(crate) use findings::Diagnosis;
 use lexopt::ValueExt;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -24,8 +26,9 @@ pub const USAGE: &str = "\
 Usage: bulkhead operator diagnose -config=FILE [-format=json]
 
 Checks the configuration FILE, and whether a server can start with FILE on this machine: data
-directory, free space, addresses, certificates, plugin directory, audit files, limits, clock. Run
-this command as the user of the server, with or without a running server.
+directory, free space, addresses, certificates, plugin directory, audit files, limits, clock, and
+the health of a running server. Run this command as the user of the server, with or without a
+running server.
 
 Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usage.
 ";
@@ -119,21 +122,51 @@ async fn diagnose(file: &Path) -> Diagnosis {
     for notice in &config.notices {
         diagnosis.add("configuration", CheckStatus::Warn, notice.to_string());
     }
-    machine::check_process(&config, &mut diagnosis);
-    let is_in_use = storage::check(&config.data, &mut diagnosis);
-    storage::check_audit(&config.audit, &mut diagnosis);
+    let is_in_use = check_places(&config, &mut diagnosis).await;
     listeners::check(&config, is_in_use, &mut diagnosis).await;
-    diagnosis.add_result(
-        "outbound",
-        production::check_outbound(&config).map(|()| "proxy and authorities are usable".to_owned()),
-    );
-    if let Some(directory) = &config.plugin_directory {
-        let readable = format!("components can be read from {}", directory.path().display());
-        let checked = production::check_plugin_directory(&config);
-        diagnosis.add_result("plugins", checked.map(|()| readable));
+    check_files(&config, &mut diagnosis);
+    machine::check_clock(&config.data, &mut diagnosis);
+    if is_in_use {
+        running::check(&config, &mut diagnosis);
     }
+    diagnosis
+}
+
+/// Returns the findings about a start with `config`. A server that runs with the data and answers
+/// at the addresses is not an obstacle, because the operator stops that server first.
+pub(crate) async fn check_start(config: &Config) -> Diagnosis {
+    let mut diagnosis = Diagnosis::default();
+    let is_in_use = check_places(config, &mut diagnosis).await;
+    listeners::check_start(config, is_in_use, &mut diagnosis).await;
+    check_files(config, &mut diagnosis);
     machine::check_clock(&config.data, &mut diagnosis);
     diagnosis
+}
+
+/// Checks the process, the data directory and the audit files. Returns whether a server runs with
+/// the data.
+async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
+    machine::check_process(config, diagnosis);
+    let is_in_use = storage::check(&config.data, diagnosis).await;
+    storage::check_audit(&config.audit, diagnosis);
+    is_in_use
+}
+
+/// Checks the files for outgoing connections and of the seal, and the plugin directory.
+fn check_files(config: &Config, diagnosis: &mut Diagnosis) {
+    diagnosis.add_result(
+        "outbound",
+        production::check_outbound(config).map(|()| "proxy and authorities are usable".to_owned()),
+    );
+    if config.seal.kind() != SealSettings::Shamir.kind() {
+        let readable = "the keys and the sources of the self-initialisation can be read".to_owned();
+        diagnosis.add_result("seal", production::check_seal(config).map(|()| readable));
+    }
+    if let Some(directory) = &config.plugin_directory {
+        let readable = format!("components can be read from {}", directory.path().display());
+        let checked = production::check_plugin_directory(config);
+        diagnosis.add_result("plugins", checked.map(|()| readable));
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
 //! → answerer → config → connection_slots → dev_tls → answer_budget → body → options → answer_body
 //! → handed_sockets → http → connection → raw → listener → service_manager → signals → process
-//! → dev → production → diagnose → inspect → snapshot_file → data_check
+//! → dev → production → diagnose → start_check → inspect → snapshot_file → data_check
 //! ```
 
 mod answer_body;
@@ -47,6 +47,7 @@ mod raw;
 mod service_manager;
 mod signals;
 pub mod snapshot_file;
+pub mod start_check;
 pub mod target;
 mod tls;
 mod write_timeout;

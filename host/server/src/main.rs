@@ -14,10 +14,11 @@ use bulkhead_server::inspect;
 use bulkhead_server::log::{QuietLog, StderrLog, report_panics};
 use bulkhead_server::options::{self, ServerAction, ServerMode, USAGE};
 use bulkhead_server::process::ServerProcess;
-use bulkhead_server::production;
 use bulkhead_server::snapshot_file::{self, SnapshotAction};
+use bulkhead_server::{production, start_check};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -192,7 +193,7 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
     let starting = "starting the server";
     match options::parse(args, &|name| std::env::var_os(name)) {
         Ok(ServerAction::Help) => print_usage(USAGE),
-        Ok(ServerAction::Check(file)) => match production::check(&file, &mut io::stdout()) {
+        Ok(ServerAction::Check(file)) => match check(&file) {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => report_failure(1, "checking the configuration", &message),
         },
@@ -202,6 +203,10 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
         },
         Err(message) => report_failure(2, starting, &message),
     }
+}
+
+fn check(file: &Path) -> Result<(), String> {
+    build_runtime()?.block_on(start_check::run(file, &mut io::stdout()))
 }
 
 fn serve(program: &str, mode: ServerMode) -> Result<(), String> {

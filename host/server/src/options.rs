@@ -22,7 +22,7 @@ keys of `bulkhead operator init`, by `bulkhead operator unseal`.
   --config FILE                the whole configuration, in HCL: listener, storage, audit,
                                lifetimes; instead of the two options below
   --check                      print the effect of the configuration, and start no server:
-                               exit code 0 if the file is valid, 1 if not
+                               exit code 0 if a start would succeed here, 1 if not
   --data-dir DIR               the data directory; default ./bulkhead-data
                                (or BULKHEAD_DATA_DIR)
   --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free port

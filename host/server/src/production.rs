@@ -11,7 +11,6 @@ use bulkhead_core::seal::SealStatus;
 use bulkhead_wire::failure::Failure;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Serves until SIGTERM or SIGINT. Prints to `out` the address, the data directory, the state of
@@ -66,27 +65,6 @@ async fn open_and_announce(
         state: DataState::of(&status),
     };
     announcement.print(out).map_err(|error| format!("standard output cannot be written: {error}"))
-}
-
-/// Reads `file` and the certificates, keys and credentials that it names, and describes to `out`
-/// the server that it configures. Nothing is created, changed or bound.
-///
-/// # Errors
-/// An invalid file, or `out` cannot be written.
-pub fn check(file: &Path, out: &mut dyn Write) -> Result<(), String> {
-    let config = Config::read(file)?;
-    for listener in [Some(&config.listener), config.scheduler.as_ref()].into_iter().flatten() {
-        if let ListenerTransport::Tls(settings) = &listener.transport {
-            settings.check()?;
-        }
-    }
-    check_outbound(&config)?;
-    check_seal(&config)?;
-    check_plugin_directory(&config)?;
-    let written = write!(out, "{} is valid. A server with this file:\n\n{config}", file.display());
-    written
-        .and_then(|()| out.flush())
-        .map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
 /// Reads the files that `outbound` names, and the proxy's variables.
@@ -233,6 +211,7 @@ impl ProductionAnnouncement<'_> {
 mod tests {
     use super::*;
     use bulkhead_core::audit::AuditSettings;
+    use std::path::Path;
 
     fn announcement(state: DataState) -> String {
         let urls = ["http://127.0.0.1:4321".to_owned()];

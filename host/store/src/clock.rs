@@ -126,6 +126,13 @@ impl StoreClock {
         }
     }
 
+    /// Returns the milliseconds by which the system's clock is behind store time; 0 if the clock is
+    /// not behind.
+    pub(crate) fn lag(&self) -> u64 {
+        let readings = (self.read)();
+        self.at(readings).saturating_sub(readings.system)
+    }
+
     /// Returns, once, the finding that the system's clock was behind the mark.
     pub(crate) fn take_behind(&self) -> Option<ClockBehind> {
         sync::lock(&self.behind).take()
@@ -256,7 +263,9 @@ pub(crate) mod tests {
         assert_eq!((clock.take_behind(), clock.jump()), (None, None), "a jump is reported once");
         hands.pass(5_000);
         assert_eq!(clock.now(), mark + 5_000, "time does not stand still until then");
+        assert_eq!(clock.lag(), TEN_YEARS as u64, "until the clock is set right");
         hands.set(TEN_YEARS);
+        assert_eq!(clock.lag(), 0);
         assert_eq!(clock.jump(), Some(ClockJump { by: TEN_YEARS, ahead: 0 }));
         assert_eq!(clock.now(), mark + 5_000);
     }

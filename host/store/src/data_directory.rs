@@ -83,6 +83,15 @@ impl DataDirectory {
         directory::is_locked(directory)
     }
 
+    /// Checks that the database of a directory without a running server can be opened by this
+    /// version. No file is created or changed.
+    ///
+    /// # Errors
+    /// As [`DataDirectory::hold`].
+    pub async fn examine(directory: &Path) -> Result<(), StoreFault> {
+        identity::examine(directory).await
+    }
+
     /// Holds the directory like [`DataDirectory::hold`], with this clock.
     pub(crate) async fn hold_by(
         options: StoreOptions,

@@ -138,6 +138,14 @@ pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     }
 }
 
+/// Returns whether a dead process left writes beside the database that only the next start merges.
+pub(crate) fn has_unfinished_writes(directory: &Path) -> bool {
+    ["-journal", "-wal"].iter().any(|suffix| {
+        let file = directory.join(format!("{DATABASE_FILE}{suffix}"));
+        fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0)
+    })
+}
+
 /// Creates the database file with mode 0600, if missing, before SQLite opens the file: SQLite would
 /// make the file readable by others, and gives side files the same mode.
 ///

@@ -243,6 +243,27 @@ pub(crate) async fn read(directory: &Path) -> Result<Option<StoreIdentity>, Stor
     outcome
 }
 
+/// Checks that the database in `directory` is ours, and creates and changes no file, unlike
+/// [`read`]. A database with the unfinished writes of a dead process is not looked at: no reader
+/// could leave its files alone.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn examine(directory: &Path) -> Result<(), StoreFault> {
+    let path = directory::database(directory);
+    if !directory::holds_database(directory)? || directory::has_unfinished_writes(directory) {
+        return Ok(());
+    }
+    let mut connection = sqlite::reading(&path)
+        .immutable(true)
+        .connect()
+        .await
+        .map_err(|error| unreadable(error, &path))?;
+    let outcome = read_from(&mut connection, &path).await;
+    connection.close().await?;
+    outcome.map(drop)
+}
+
 async fn read_from(
     connection: &mut SqliteConnection,
     path: &Path,

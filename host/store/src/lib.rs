@@ -106,7 +106,7 @@ pub use snapshot::{
     CheckReport, DataDamage, OpenedRecord, SnapshotManifest, SnapshotOrigin, SnapshotStream,
     SnapshotSummary, check_directory, check_snapshot, inspect_snapshot, read_key_file, read_keys,
 };
-pub use sqlite::FlushPolicy;
+pub use sqlite::{FlushPolicy, WriteCondition};
 pub use store::Store;
 pub use stored_limit::StoredLimit;
 pub use unit::{Unit, UnitFinish};

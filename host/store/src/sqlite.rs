@@ -7,6 +7,7 @@
 mod connection_options;
 #[cfg(test)]
 mod tests;
+mod write_condition;
 mod write_failure;
 
 use std::mem;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::FutureExt as _;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::failpoint;
 use crate::fault::StoreFault;
@@ -26,6 +27,8 @@ use crate::readers::{ReaderPool, discard};
 use crate::script::{BatchRows, StatementBatch};
 use connection_options::writing;
 pub(crate) use connection_options::{finish_rollback, reading};
+pub use write_condition::WriteCondition;
+use write_condition::WriteWatch;
 use write_failure::{TransactionError, injected};
 pub(crate) use write_failure::{WriteFailure, is_no_database};
 
@@ -52,6 +55,7 @@ pub(crate) struct Database {
     writer: Mutex<WriterState>,
     /// The reason why nothing more is written, after an I/O error.
     stopped: OnceLock<String>,
+    condition: WriteWatch,
     flushes: AtomicU64,
 }
 
@@ -102,6 +106,7 @@ impl Database {
             readers,
             writer,
             stopped: OnceLock::new(),
+            condition: WriteWatch::default(),
             flushes: AtomicU64::new(0),
         })
     }
@@ -110,6 +115,16 @@ impl Database {
     /// unknown.
     pub(crate) fn stopped(&self) -> Option<&str> {
         self.stopped.get().map(String::as_str)
+    }
+
+    /// Returns the ability to write, as the last write showed.
+    pub(crate) fn write_condition(&self) -> WriteCondition {
+        self.condition.condition()
+    }
+
+    /// Returns a receiver of the changes of [`Database::write_condition`].
+    pub(crate) fn write_changes(&self) -> watch::Receiver<WriteCondition> {
+        self.condition.subscribe()
     }
 
     /// Returns the connections for single reads. Each read sees the newest committed state.
@@ -211,6 +226,7 @@ impl Database {
         let broken = match outcome {
             Ok(Ok(attempt)) => {
                 *writer = WriterState::Ready(connection);
+                self.condition.note_end(attempt);
                 self.count_commit(attempt);
                 return Ok(attempt);
             }
@@ -219,7 +235,9 @@ impl Database {
                     self.stopped.get_or_init(|| reason.clone());
                     *writer = WriterState::Stopped(reason);
                 }
-                cut.broken()
+                let failure = cut.broken();
+                self.condition.note_failure(&failure);
+                failure
             }
             Err(_) => WriteFailure::Unknown("a fault of Bulkhead itself".into()),
         };

@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use zeroize::Zeroizing;
 
 use sqlx::sqlite::SqliteConnection;
@@ -29,7 +29,7 @@ use crate::revision;
 use crate::rows;
 use crate::script::{BatchRows, StatementBatch};
 use crate::seal::{Seal, SecretHasher};
-use crate::sqlite::{Database, TransactionEnd};
+use crate::sqlite::{Database, TransactionEnd, WriteCondition};
 use crate::watched_keys::KeyWatch;
 use crate::work::{CommitOutcome, CommitRequest, ReadSet};
 use crate::write_queue::{ContendedKey, DUE_TURN_TIME, QueueTicket, TURN_TIME, WriteQueue};
@@ -88,6 +88,12 @@ impl Store {
     /// process opened the data. The caller tells the operator.
     pub fn take_clock_behind(&self) -> Option<ClockBehind> {
         self.clock.take_behind()
+    }
+
+    /// Returns the milliseconds by which the system's clock is behind store time; 0 if the clock is
+    /// not behind. Unlike the findings above, the answer lasts until the clock is set right.
+    pub fn clock_lag(&self) -> u64 {
+        self.clock.lag()
     }
 
     /// Writes the mark of store time, from which the next process continues if the clock of the
@@ -280,6 +286,16 @@ impl Store {
     /// the content of the disk is unknown. Reads continue until the server is restarted.
     pub fn stopped(&self) -> Option<&str> {
         self.database().stopped()
+    }
+
+    /// Returns the ability to write, as the last write showed. Writes nothing.
+    pub fn write_condition(&self) -> WriteCondition {
+        self.database().write_condition()
+    }
+
+    /// Returns a receiver of the changes of [`Store::write_condition`].
+    pub fn write_changes(&self) -> watch::Receiver<WriteCondition> {
+        self.database().write_changes()
     }
 
     /// Returns the number of commits flushed to disk since the store was opened.

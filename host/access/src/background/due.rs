@@ -12,7 +12,7 @@ use super::claims::{Claim, Claims};
 use super::lane_order::{LaneOrder, RingRange, end_of_mount, mount_of};
 use crate::log::{Log, cause, format_store_time};
 use crate::sealing::{InFlight, SealSignal};
-use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault};
+use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,7 +96,8 @@ impl BackgroundState {
     async fn watch_time(&self) {
         self.log_clock_behind();
         self.log_clock_jump();
-        if self.store.stopped().is_none()
+        // A full disk is known, logged and probed by the watch over the service's health.
+        if self.store.write_condition() == WriteCondition::Works
             && let Err(fault) = self.store.mark_time(MARKED_EVERY).await
         {
             self.log.line("warn", "store-time-not-stored", &[cause(&fault)]);

@@ -5,6 +5,7 @@ use super::call::{RequestFields, SealedCall};
 use super::row::{Endpoint, field, read};
 use super::sys_seal_status::name_cluster;
 use bulkhead_core::Core;
+use bulkhead_core::health::HealthCondition;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::response::Response;
@@ -49,7 +50,8 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
             flag(name, value)?;
         }
     }
-    let writes = seal.core().is_none_or(|core| is_of_use(&core));
+    let conditions = seal.core().map(|core| review(&core)).unwrap_or_default();
+    let writes = !conditions.iter().any(HealthCondition::is_fatal);
     let stopping = seal.is_stopping();
     let answered = match (status.initialized, status.sealed) {
         // A load balancer must take this node out, whatever codes or flags its check chooses.
@@ -82,21 +84,29 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
     });
     name_cluster(&mut body, status.cluster_id);
+    add_conditions(&mut body, &conditions);
     Ok(Response::bare(answered, body))
 }
 
-/// Returns whether requests can be stored and audited. If no audit device works, retries the
-/// devices in the background.
-fn is_of_use(core: &Arc<Core>) -> bool {
-    if core.store.stopped().is_some() {
-        return false;
-    }
-    let works = core.audit.works();
-    if !works {
+/// Returns the present conditions of the service. If no audit device works, retries the devices in
+/// the background.
+fn review(core: &Arc<Core>) -> Vec<HealthCondition> {
+    let conditions = core.review_health();
+    if conditions.contains(&HealthCondition::AuditStopped) {
         let core = Arc::clone(core);
         tokio::spawn(async move { core.audit.try_again(core.store.now(), "sys/health").await });
     }
-    works
+    conditions
+}
+
+/// Adds the member `degraded`, unless the service is well. The member is absent then, because typed
+/// clients of published servers do not know the member.
+fn add_conditions(body: &mut Value, conditions: &[HealthCondition]) {
+    let Some(members) = body.as_object_mut().filter(|_| !conditions.is_empty()) else { return };
+    let shown = conditions
+        .iter()
+        .map(|condition| json!({ "code": condition.code(), "message": condition.message() }));
+    members.insert("degraded".to_owned(), shown.collect());
 }
 
 /// Returns the status code for a state: the caller's choice, or the usual code.

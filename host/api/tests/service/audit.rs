@@ -466,6 +466,7 @@ async fn failed_audit_devices_block_requests_except_status() {
     );
     let (status, health) = bed.read("sys/health").await;
     assert_eq!((status, &health["writes"]), (500, &json!(false)));
+    assert_eq!(health["degraded"][0]["code"], "audit-stopped", "{health}");
     assert_eq!(bed.read("sys/seal-status").await.0, 200);
     assert_eq!(
         bed.log.0.lock().unwrap().iter().filter(|line| line.contains("audit-failed")).count(),
@@ -502,6 +503,41 @@ async fn one_device_that_records_is_enough() {
     assert_eq!(bed.lines_of("probe/count/seen").len(), 2);
     let hash = bed.write("sys/audit-hash/full", json!({ "input": "x" })).await.1["hash"].clone();
     assert_ne!(hash, bed.hash("x").await, "each device has its own hashes");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_device_degrades_health_until_it_records() {
+    let path = folder("degraded");
+    fs::create_dir_all(&path).unwrap();
+    let failing = path.join("failing.log");
+    std::os::unix::fs::symlink("/dev/full", &failing).unwrap();
+    let main = device("main", path.join("audit.log"));
+    let devices = vec![device("failing", failing.clone()), main];
+    let bed = Bed::audited(path, AuditSettings { devices, api_directory: None }).await.unwrap();
+    let (status, health) = bed.read("sys/health").await;
+    assert_eq!((status, &health["degraded"]), (200, &Value::Null), "{health}");
+    assert_eq!(bed.write("probe/count/degraded", json!({})).await.0, 204);
+    let line = bed.line("warn health-degraded").await;
+    assert!(line.contains("audit-device-failing"), "before any request for the health: {line}");
+    for _ in 0..3 {
+        let (status, health) = bed.read("sys/health").await;
+        assert_eq!((status, &health["writes"]), (200, &json!(true)));
+        let [condition] = &health["degraded"].as_array().unwrap()[..] else { panic!("{health}") };
+        assert_eq!(condition["code"], "audit-device-failing");
+        let message = condition["message"].as_str().unwrap();
+        assert!(message.starts_with("1 of 2 ") && !message.contains('/'), "{message}");
+    }
+    let metrics = bed.read("sys/metrics").await.1.to_string();
+    assert!(metrics.contains("bulkhead_health_degraded"), "{metrics}");
+    fs::remove_file(&failing).unwrap();
+    bed.service.reopen_audit().await;
+    assert_eq!(bed.write("probe/count/restored", json!({})).await.0, 204);
+    bed.line("info health-restored").await;
+    assert_eq!(bed.read("sys/health").await.1["degraded"], Value::Null);
+    let count =
+        |event: &str| bed.log.0.lock().unwrap().iter().filter(|line| line.contains(event)).count();
+    assert_eq!((count("health-degraded"), count("health-restored")), (1, 1));
     bed.end().await;
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 /// Timeout of writing a line, and of reopening the file.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,6 +37,8 @@ pub struct AuditDevice {
     /// a failing device delays no request.
     probing: Mutex<()>,
     log: Arc<dyn Log>,
+    /// Rung when the device begins to fail, and when the device works again.
+    changes: Arc<Notify>,
 }
 
 /// The parts of a device, before a file is opened.
@@ -45,12 +47,13 @@ pub(super) struct DeviceParts {
     pub(super) place: AuditTarget,
     pub(super) origin: DeviceOrigin,
     pub(super) hashing: HashingKey,
+    pub(super) changes: Arc<Notify>,
 }
 
 impl AuditDevice {
     /// Returns a device whose file is not open yet.
     pub(super) fn new(parts: DeviceParts, log: &Arc<dyn Log>) -> Arc<Self> {
-        let DeviceParts { settings, place, origin, hashing } = parts;
+        let DeviceParts { settings, place, origin, hashing, changes } = parts;
         let file = LineFile::new(place, settings.mode, settings.sync);
         Arc::new(Self {
             settings,
@@ -60,6 +63,7 @@ impl AuditDevice {
             is_failing: AtomicBool::new(false),
             probing: Mutex::default(),
             log: Arc::clone(log),
+            changes,
         })
     }
 
@@ -88,6 +92,7 @@ impl AuditDevice {
         let error = match self.file.append(parts, WRITE_TIMEOUT).await {
             Ok(()) => {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
+                    self.changes.notify_one();
                     self.log.line(
                         "info",
                         "audit-recovered",
@@ -102,6 +107,7 @@ impl AuditDevice {
             Err(error) => error,
         };
         if !self.is_failing.swap(true, Ordering::Relaxed) {
+            self.changes.notify_one();
             self.log.line("error", "audit-failed", &self.log_pairs(&error));
         }
         false
@@ -116,6 +122,7 @@ impl AuditDevice {
     /// clears the mark.
     pub(super) fn fail(&self) {
         self.is_failing.store(true, Ordering::Relaxed);
+        self.changes.notify_one();
     }
 
     /// Writes a test line, with the path that other secrets servers use to test a new device.

@@ -4,6 +4,7 @@ use super::compile_missing;
 use super::migrate::migrate_all;
 use super::resume::resume;
 use super::revive::resume_migrations;
+use super::watch_health;
 use crate::audit::Audit;
 use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, CoreParts};
@@ -72,11 +73,12 @@ async fn end_migrations_with_process(core: &Core) -> Infallible {
     std::future::pending().await
 }
 
-/// Starts the compilation of missing code and due work, and resumes migrations and the removal and
-/// the moves of mounts. Only the compilation and the migrations are started if due work is
-/// suspended.
+/// Starts the compilation of missing code, the watch over the service's health and due work, and
+/// resumes migrations and the removal and the moves of mounts. Removals, moves and due work do not
+/// start if due work is suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
+    watch_health::begin(core);
     resume_migrations(core);
     if core.background.is_suspended {
         let pairs = [

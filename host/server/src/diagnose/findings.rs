@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::sync::Mutex;
 
+/// Name of the checks of a running server with the same data.
+pub(super) const RUNNING: &str = "running server";
+
 /// The result of a check, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CheckStatus {
@@ -45,7 +48,7 @@ struct CheckFinding {
 
 /// The results of all checks, in order.
 #[derive(Default)]
-pub(super) struct Diagnosis(Vec<CheckFinding>);
+pub(crate) struct Diagnosis(Vec<CheckFinding>);
 
 impl Diagnosis {
     /// Adds a result.
@@ -64,6 +67,24 @@ impl Diagnosis {
             Ok(message) => self.add(check, CheckStatus::Ok, message),
             Err(message) => self.add(check, CheckStatus::Fail, message),
         }
+    }
+
+    /// Returns the messages of all failed checks.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let failed = self.0.iter().filter(|finding| finding.status == CheckStatus::Fail);
+        failed.map(|finding| finding.message.clone()).collect()
+    }
+
+    /// Returns the warnings, and the remarks about a server that runs already.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let lines = self.0.iter().filter_map(|CheckFinding { check, status, message }| {
+            match (status, *check) {
+                (CheckStatus::Warn, _) => Some(format!("warning: {check}: {message}")),
+                (CheckStatus::Ok, RUNNING) => Some(format!("note: {message}")),
+                _ => None,
+            }
+        });
+        lines.collect()
     }
 
     /// Returns the worst status.

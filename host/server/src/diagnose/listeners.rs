@@ -1,6 +1,6 @@
 //! Checks of the listeners: certificate and key, the end of the certificate, and the address.
 
-use super::findings::{CheckStatus, CollectedLog, Diagnosis, LoggedLine};
+use super::findings::{CheckStatus, CollectedLog, Diagnosis, LoggedLine, RUNNING};
 use crate::config::{Config, ListenerConfig, ListenerTransport};
 use crate::handed_sockets::ListenerSockets;
 use crate::listener::BoundSocket;
@@ -41,6 +41,55 @@ pub(super) async fn check(config: &Config, is_in_use: bool, diagnosis: &mut Diag
             check_line(&line, check, diagnosis);
         }
     }
+}
+
+/// Checks the listeners for a start. With `is_in_use`, a server runs with the same data directory:
+/// an address at which a server answers is taken by that server.
+pub(super) async fn check_start(config: &Config, is_in_use: bool, diagnosis: &mut Diagnosis) {
+    let listeners =
+        [("listener", Some(&config.listener)), ("scheduler", config.scheduler.as_ref())];
+    let mut is_served = false;
+    for (check, listener) in listeners {
+        let Some(listener) = listener else { continue };
+        let collected = Arc::new(CollectedLog::default());
+        let log: Arc<dyn Log> = collected.clone();
+        if is_in_use && let Ok(served) = check_served(listener, &log) {
+            is_served = true;
+            diagnosis.add(RUNNING, CheckStatus::Ok, served);
+        } else {
+            check_free(check, listener, &log, diagnosis).await;
+        }
+        collected.take().iter().for_each(|line| check_line(line, check, diagnosis));
+    }
+    if is_in_use && !is_served {
+        let message = format!(
+            "{} is in use by a process that does not answer at the addresses of this file; stop \
+             that process, or choose another directory",
+            config.data.display()
+        );
+        diagnosis.add("storage", CheckStatus::Fail, message);
+    }
+}
+
+/// Binds the addresses for a moment. If the certificate or the key is refused, the addresses are
+/// tried all the same, so that the operator learns of both.
+async fn check_free(
+    check: &'static str,
+    listener: &ListenerConfig,
+    log: &Arc<dyn Log>,
+    diagnosis: &mut Diagnosis,
+) {
+    let mut listener = listener.clone();
+    if let ListenerTransport::Tls(settings) = &listener.transport
+        && let Err(why) = settings.check()
+    {
+        diagnosis.add(check, CheckStatus::Fail, why);
+        listener.transport = ListenerTransport::Plain;
+    }
+    let elsewhere = format!("in {check} of the configuration");
+    let opened =
+        BoundSocket::open_all(&listener, ListenerSockets::default(), &elsewhere, log).await;
+    diagnosis.add_result(check, opened.map(|_| "can be served".to_owned()));
 }
 
 /// Checks the files and the addresses of a listener that a running server has.

@@ -6,6 +6,7 @@ use crate::connection_slots::MAX_CONNECTIONS;
 use crate::hardening::{harden, raise_descriptor_limit};
 use crate::listener;
 use bulkhead_access::log::Log;
+use bulkhead_sandbox::check_engine;
 use bulkhead_tls::machine_time;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +15,13 @@ use std::time::{Duration, SystemTime};
 /// Lead of a stored file over the clock that is not a fault of the clock.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
-/// Checks that the process can be hardened, and the number of files that the process may open.
+/// Checks that the process can be hardened and can run components, and the number of files that the
+/// process may open.
 pub(super) fn check_process(config: &Config, diagnosis: &mut Diagnosis) {
     let hardened = "no core dumps, no tracing by other processes".to_owned();
     diagnosis.add_result("process", harden().map(|()| hardened));
+    let runs = "components can run: address space and executable memory".to_owned();
+    diagnosis.add_result("engine", check_engine().map(|()| runs));
     let log = Arc::new(CollectedLog::default());
     let sink: Arc<dyn Log> = log.clone();
     let listeners = 1 + u64::from(config.scheduler.is_some());

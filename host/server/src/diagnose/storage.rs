@@ -4,6 +4,7 @@ use super::findings::{CheckStatus, Diagnosis};
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
 use rustix::fs::{Access, access, statvfs};
+use rustix::io::Errno;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ const NO_SPACE: u64 = 16 << 20;
 const OTHERS: u32 = 0o077;
 
 /// Checks the data directory. Returns whether a server runs with it.
-pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
+pub(super) async fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
     let shown = data.display();
     if !data.exists() {
         let result = check_writable(existing_ancestor(data));
@@ -38,6 +39,10 @@ pub(super) fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
             return false;
         }
     };
+    if !is_in_use && let Err(failure) = Service::examine(data).await {
+        diagnosis.add("storage", CheckStatus::Fail, failure.message);
+        return false;
+    }
     let used = if is_in_use { ", and a server is using the data" } else { "" };
     diagnosis.add("storage", CheckStatus::Ok, format!("{shown} can be read and written{used}"));
     let mode = std::fs::metadata(data).map(|found| found.permissions().mode() & 0o7777);
@@ -72,13 +77,15 @@ fn existing_ancestor(path: &Path) -> &Path {
 fn check_writable(path: &Path) -> Result<(), String> {
     let rights = Access::READ_OK | Access::WRITE_OK;
     let rights = if path.is_dir() { rights | Access::EXEC_OK } else { rights };
-    access(path, rights).map_err(|error| {
-        format!(
-            "{} cannot be written by this user: {error}; change the owner or mode, or run as the \
-             user of the server",
-            path.display()
-        )
-    })
+    access(path, rights).map_err(|error| not_writable(path, error))
+}
+
+fn not_writable(path: &Path, error: Errno) -> String {
+    format!(
+        "{} cannot be written by this user: {error}; change the owner or mode, or run as the user \
+         of the server",
+        path.display()
+    )
 }
 
 fn check_space(directory: &Path, diagnosis: &mut Diagnosis) {
@@ -100,14 +107,35 @@ fn check_space(directory: &Path, diagnosis: &mut Diagnosis) {
     diagnosis.add("space", status, format!("{mebibytes} MiB are free in {shown}{advice}"));
 }
 
+/// Checks that a line can be appended to the file, or that the file can be created.
+fn check_audit_file(file: &Path) -> Result<(), String> {
+    let shown = file.display();
+    if file.is_dir() {
+        return Err(format!("{shown} is a directory; name a file in path"));
+    }
+    if file.exists() {
+        return access(file, Access::WRITE_OK).map_err(|error| not_writable(file, error));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    if !folder.is_dir() {
+        let folder = folder.display();
+        return Err(format!(
+            "{shown} cannot be written, because there is no such folder; create {folder}"
+        ));
+    }
+    let rights = Access::WRITE_OK | Access::EXEC_OK;
+    access(folder, rights).map_err(|error| not_writable(folder, error))
+}
+
 /// Checks that the files of the audit devices can be written.
 pub(super) fn check_audit(audit: &AuditSettings, diagnosis: &mut Diagnosis) {
     for device in &audit.devices {
         let file = &device.file;
-        let place = if file.exists() { file } else { file.parent().unwrap_or(file) };
-        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
         let written = format!("{}: {} can be written", device.name, file.display());
-        diagnosis.add_result("audit", check_writable(place).map(|()| written));
+        let named = |why| format!("audit device {:?}: {why}", device.name);
+        let checked = check_audit_file(file).map(|()| written).map_err(named);
+        diagnosis.add_result("audit", checked);
     }
     if let Some(directory) = &audit.api_directory {
         let written = format!("devices of the API can write to {}", directory.display());

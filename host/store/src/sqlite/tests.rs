@@ -39,6 +39,29 @@ async fn prepared_statement_is_planned_once_for_all_values() {
 }
 
 #[tokio::test]
+async fn write_without_room_shows_until_stored_write() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    put(&store, data("a"), "1").await;
+    let mut changes = store.write_changes();
+    let fill = async |connection: &mut SqliteConnection| {
+        // SQLite takes the present size if the file is larger.
+        pragma(connection, "PRAGMA max_page_count = 1").await;
+        let table = "CREATE TABLE filler AS SELECT zeroblob(1000000) AS content";
+        sqlx::raw_sql(table).execute(connection).await?;
+        Ok(TransactionOutcome::Committed)
+    };
+    let refused = store.database().write(fill).await.unwrap_err();
+    assert!(refused.to_string().contains("full"), "{refused}");
+    assert_eq!(*changes.borrow_and_update(), WriteCondition::DiskFull);
+    store.begin().get(&data("a")).await.unwrap();
+    assert_eq!(store.write_condition(), WriteCondition::DiskFull, "a read shows nothing");
+    put(&store, data("a"), "2").await;
+    assert_eq!(*changes.borrow_and_update(), WriteCondition::Works);
+    store.close().await;
+}
+
+#[tokio::test]
 async fn readers_cannot_write() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;

@@ -29,6 +29,8 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
         families.insert(format!("{PREFIX}_{name}"), family);
     };
     add("core_unsealed", "1 while the service is open", vec![gauge(1, None)]);
+    let about = "1 for each present condition of sys/health";
+    add("health_degraded", about, conditions(core));
     add("core_mount_table_num_entries", "mounts, by their kind", mounts(core));
     add("expire_num_leases", "leases that have not ended", vec![gauge(leases.into(), None)]);
     add(
@@ -56,6 +58,12 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     families.retain(|_, family| !family.samples.is_empty());
     families.extend(failed_wakes(core));
     Ok(families)
+}
+
+/// Returns a sample for each condition under which the service is degraded.
+fn conditions(core: &Core) -> Vec<MetricSample> {
+    let conditions = core.review_health();
+    conditions.iter().map(|condition| gauge(1, Some(("code", condition.code())))).collect()
 }
 
 /// Returns the counter of failed runs of timers, for each mount with such a run. A component

@@ -24,7 +24,13 @@ fn device() -> Arc<AuditDevice> {
     let (place, origin) = (AuditTarget::Nowhere(String::new()), DeviceOrigin::Configuration);
     let log: Arc<dyn Log> = Arc::new(Nobody);
     AuditDevice::new(
-        DeviceParts { settings, place, origin, hashing: HashingKey::new(b"key") },
+        DeviceParts {
+            settings,
+            place,
+            origin,
+            hashing: HashingKey::new(b"key"),
+            changes: Arc::default(),
+        },
         &log,
     )
 }

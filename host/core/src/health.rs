@@ -1,0 +1,222 @@
+//! The health of the open service: conditions under which requests are refused, and one log line at
+//! the begin and one at the end of each condition.
+//!
+//! This file prevents a service that refuses writes, or records less than configured, while
+//! monitoring and the log say "well"; and a log that repeats the condition at each health request.
+
+use crate::audit::Audit;
+use bulkhead_access::log::{Log, LogCause, cause};
+use bulkhead_store::{Store, WriteCondition};
+use bulkhead_wire::{duration, sync};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// Lag of the machine's clock that counts as a condition, in milliseconds. Clock synchronisation
+/// corrects a smaller lag in steps.
+const CLOCK_TOLERANCE_MS: u64 = 60_000;
+
+/// A condition of the service that monitoring has to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthCondition {
+    /// An I/O error stopped all writes.
+    WritesStopped,
+    /// The disk had no room for the last write.
+    DiskFull,
+    /// No audit device works, so that requests are refused.
+    AuditStopped,
+    /// Some of the audit devices do not work.
+    AuditDegraded {
+        /// Number of failing devices.
+        failing: usize,
+        /// Number of all devices.
+        devices: usize,
+    },
+    /// The machine's clock is behind store time.
+    ClockBehind {
+        /// The lag, in seconds.
+        seconds: u64,
+    },
+}
+
+impl HealthCondition {
+    /// Returns the code for programs, which never changes.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::WritesStopped => "writes-stopped",
+            Self::DiskFull => "disk-full",
+            Self::AuditStopped => "audit-stopped",
+            Self::AuditDegraded { .. } => "audit-device-failing",
+            Self::ClockBehind { .. } => "clock-behind",
+        }
+    }
+
+    /// Returns the condition and the remedy in a sentence. Callers without a token read the
+    /// sentence, so that no sentence holds a path or a name.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::WritesStopped => {
+                "an I/O error stopped all writes, and reads continue; check the disk of the data \
+                 and restart the server"
+                    .to_owned()
+            }
+            Self::DiskFull => {
+                "the disk of the data is full: writes are refused, and reads continue; make room"
+                    .to_owned()
+            }
+            Self::AuditStopped => {
+                "no audit device can be written, and requests are refused; the log names the error"
+                    .to_owned()
+            }
+            Self::AuditDegraded { failing, devices } => format!(
+                "{failing} of {devices} audit devices cannot be written; the log names device and \
+                 error"
+            ),
+            Self::ClockBehind { seconds } => format!(
+                "the clock of the machine is {} behind the time of the data; set the clock",
+                duration::show(*seconds)
+            ),
+        }
+    }
+
+    /// Returns whether the node is of no use to clients: a load balancer sends requests elsewhere.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, Self::WritesStopped | Self::AuditStopped)
+    }
+
+    fn level(&self) -> &'static str {
+        if self.is_fatal() { "error" } else { "warn" }
+    }
+}
+
+impl LogCause for HealthCondition {
+    fn words(&self) -> String {
+        self.message()
+    }
+}
+
+/// The reported conditions of an open service.
+pub struct HealthWatch {
+    /// Codes of the conditions in the log that have not ended.
+    reported: Mutex<BTreeSet<&'static str>>,
+    log: Arc<dyn Log>,
+}
+
+impl HealthWatch {
+    pub(crate) fn new(log: &Arc<dyn Log>) -> Self {
+        Self { reported: Mutex::default(), log: Arc::clone(log) }
+    }
+
+    /// Returns the present conditions, and logs each condition that began or ended since the last
+    /// review. Writes nothing to store or devices.
+    pub(crate) fn review(&self, store: &Store, audit: &Audit) -> Vec<HealthCondition> {
+        // The lock also orders the look: an older look must not end a condition of a newer look.
+        let mut reported = sync::lock(&self.reported);
+        let conditions = conditions(store, audit);
+        self.report(&mut reported, &conditions);
+        conditions
+    }
+
+    fn report(&self, reported: &mut BTreeSet<&'static str>, conditions: &[HealthCondition]) {
+        for condition in conditions {
+            if reported.insert(condition.code()) {
+                let pairs = [("code", condition.code().to_owned()), cause(condition)];
+                self.log.line(condition.level(), "health-degraded", &pairs);
+            }
+        }
+        reported.retain(|code| {
+            let lasts = conditions.iter().any(|condition| condition.code() == *code);
+            if !lasts {
+                self.log.line("info", "health-restored", &[("code", (*code).to_owned())]);
+            }
+            lasts
+        });
+    }
+}
+
+/// Returns the present conditions, fatal conditions first.
+fn conditions(store: &Store, audit: &Audit) -> Vec<HealthCondition> {
+    let of_writes = match store.write_condition() {
+        WriteCondition::Works => None,
+        WriteCondition::DiskFull => Some(HealthCondition::DiskFull),
+        WriteCondition::Stopped => Some(HealthCondition::WritesStopped),
+    };
+    let of_audit = audit_condition(audit.count_failing(), audit.devices().len());
+    let lag = store.clock_lag();
+    let of_clock = (lag >= CLOCK_TOLERANCE_MS)
+        .then_some(HealthCondition::ClockBehind { seconds: lag / 1_000 });
+    let mut conditions: Vec<_> = [of_writes, of_audit, of_clock].into_iter().flatten().collect();
+    conditions.sort_by_key(|condition| !condition.is_fatal());
+    conditions
+}
+
+fn audit_condition(failing: usize, devices: usize) -> Option<HealthCondition> {
+    match failing {
+        0 => None,
+        failing if failing >= devices => Some(HealthCondition::AuditStopped),
+        failing => Some(HealthCondition::AuditDegraded { failing, devices }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Log for Lines {
+        fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
+            let code = pairs.first().map(|(_, code)| code.as_str()).unwrap_or_default();
+            sync::lock(&self.0).push(format!("{level} {event} {code}"));
+        }
+    }
+
+    #[test]
+    fn each_condition_is_logged_at_begin_and_end() {
+        let lines = Arc::new(Lines::default());
+        let log: Arc<dyn Log> = lines.clone();
+        let watch = HealthWatch::new(&log);
+        let clock = |seconds| HealthCondition::ClockBehind { seconds };
+        for conditions in [
+            &[][..],
+            &[HealthCondition::DiskFull],
+            &[HealthCondition::DiskFull, clock(60)],
+            &[HealthCondition::DiskFull, clock(61)],
+            &[clock(62)],
+            &[HealthCondition::WritesStopped],
+            &[],
+        ] {
+            watch.report(&mut sync::lock(&watch.reported), conditions);
+        }
+        assert_eq!(
+            *sync::lock(&lines.0),
+            [
+                "warn health-degraded disk-full",
+                "warn health-degraded clock-behind",
+                "info health-restored disk-full",
+                "error health-degraded writes-stopped",
+                "info health-restored clock-behind",
+                "info health-restored writes-stopped",
+            ]
+        );
+    }
+
+    #[test]
+    fn failing_audit_devices_degrade_or_stop_the_service() {
+        let degraded = HealthCondition::AuditDegraded { failing: 1, devices: 2 };
+        for (failing, devices, expected) in [
+            (0, 0, None),
+            (0, 2, None),
+            (1, 2, Some(degraded)),
+            (1, 1, Some(HealthCondition::AuditStopped)),
+            (2, 2, Some(HealthCondition::AuditStopped)),
+        ] {
+            assert_eq!(audit_condition(failing, devices), expected, "{failing} of {devices}");
+        }
+        assert!(!degraded.is_fatal() && HealthCondition::AuditStopped.is_fatal());
+        assert!(degraded.message().starts_with("1 of 2 audit devices"), "{}", degraded.message());
+    }
+}
