@@ -36,8 +36,8 @@ fn open_with(settings: &str) -> (Bulkhead, Client) {
     let file = data.path().join("bulkhead.hcl");
     let path = data.path();
     let text = format!(
-        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\nstorage \"sqlite\" {{ path = {path:?} }}\n\
-         {settings}\n"
+        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
+         storage \"sqlite\" {{ path = {path:?} }}\n{settings}\n"
     );
     fs::write(&file, text).expect("a file can be written");
     let mut server = Bulkhead::prepared(binary(), data).configured(file);

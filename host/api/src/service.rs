@@ -341,8 +341,8 @@ impl Service {
         identified.await.unwrap_or_else(|_| Err(Failure::internal("internal error")))
     }
 
-    /// Notes that the process was asked to stop: `sys/health` answers 503 from then on, so that load
-    /// balancers choose another server. Every other request is still served.
+    /// Notes that the process was asked to stop: `sys/health` answers 503 from then on, so that
+    /// load balancers choose another server. Every other request is still served.
     pub fn begin_stopping(&self) {
         self.seal.begin_stopping();
     }

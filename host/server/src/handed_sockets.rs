@@ -93,7 +93,8 @@ impl HandedSockets {
     /// address, or as the only socket for the only listener.
     ///
     /// # Errors
-    /// A socket that fits no listener, or a second socket for a listener, by its number and address.
+    /// A socket that fits no listener, or a second socket for a listener, by its number and
+    /// address.
     pub(crate) async fn assign(self, config: &Config) -> Result<SocketsByListener, String> {
         let places = ConfiguredPlaces::of(config).await;
         let is_single = self.0.len() == 1;

@@ -33,8 +33,8 @@ pub(crate) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, which `env` looks up. A value that
-    /// cannot be used is logged, and the server runs without notifications.
+    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, which `env` looks up. A value
+    /// that cannot be used is logged, and the server runs without notifications.
     pub(crate) fn of_environment(
         env: &dyn Fn(&str) -> Option<OsString>,
         log: &Arc<dyn Log>,

@@ -8,7 +8,8 @@
 //!
 //! Data are sealed until a key opens them. The unseal key, the key of an automatic seal, or both
 //! seal the root key; the root key seals the keyring, and the keyring seals records. The unseal key
-//! may be split into shares, of which a threshold suffices. The record key can be changed while the store serves requests.
+//! may be split into shares, of which a threshold suffices. The record key can be changed while the
+//! store serves requests.
 //!
 //! This crate knows nothing of HTTP, plugins, tokens or policies; a token is a record like any
 //! other.

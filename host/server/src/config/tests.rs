@@ -165,6 +165,11 @@ fn every_setting_is_read() {
     assert_eq!(config.reported_version, "1.19.5");
     assert_eq!(config.api_address, "https://bulkhead.example.com:8200");
     assert!(config.suspend_due_work && config.allow_key_holders);
+}
+
+#[test]
+fn times_of_a_stop_are_read_and_shown() {
+    let config = read(EVERY_SETTING);
     let (delay, timeout) = (Duration::from_secs(15), Duration::from_secs(45));
     assert_eq!(config.shutdown, ShutdownSettings { delay, timeout });
     let shown = config.shown();

@@ -58,8 +58,8 @@ impl SealChange {
 }
 
 impl DataDirectory {
-    /// Returns `true` if one of `keys` is the key of the holders of the open `store`. The caller prevents a
-    /// rekey meanwhile.
+    /// Returns `true` if one of `keys` is the key of the holders of the open `store`. The caller
+    /// prevents a rekey meanwhile.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read; [`StoreFault::Refused`] if a
@@ -84,8 +84,8 @@ impl DataDirectory {
     }
 
     /// Replaces the key of the holders of the open `store` by `key`, which the caller splits by
-    /// `config` ([`crate::split`]). The old key opens nothing afterwards. The rekey continues if the
-    /// caller goes away. One change of a seal at a time.
+    /// `config` ([`crate::split`]). The old key opens nothing afterwards. The rekey continues if
+    /// the caller goes away. One change of a seal at a time.
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if `config` breaks the rules of [`SealConfig::new`];
