@@ -31,6 +31,7 @@ mod rekey;
 mod rotations;
 mod scheduler;
 mod seals;
+mod self_initialisation;
 mod stage;
 mod versions;
 mod wrapping;

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The part of a request's body to read. The request's head decides, before anything from an
@@ -384,5 +385,10 @@ impl Service {
     /// at once; requests in flight get a few seconds to end.
     pub async fn stop(&self) {
         self.seal.close_if(|_| true).await;
+    }
+
+    /// Seals the service like [`Service::stop`]; requests in flight get at most `patience` to end.
+    pub async fn stop_within(&self, patience: Duration) {
+        self.seal.close_within(patience).await;
     }
 }

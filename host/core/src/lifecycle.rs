@@ -38,7 +38,7 @@ pub use deregister::{DependentTreatment, PluginRemoval, RemovalOutcome, deregist
 pub use disable::disable;
 pub use end_lease::end_lease;
 pub use leave_groups::let_members_leave;
-pub(crate) use open::{begin_due_work, open, stop};
+pub(crate) use open::{SEAL_PATIENCE, begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;
 pub use provision_dev::untouched_default;
 pub use reload::{ReloadTargets, reload};

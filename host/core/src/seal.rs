@@ -31,6 +31,7 @@ use bulkhead_wire::secret::Secret;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 use tokio::sync::{Mutex, OwnedRwLockReadGuard, watch};
 
 /// The seal of a data directory.
@@ -235,7 +236,19 @@ impl ServiceSeal {
         let _turn = self.turn.lock().await;
         let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
-            lifecycle::stop(&core).await;
+            lifecycle::stop(&core, lifecycle::SEAL_PATIENCE).await;
+            core.log.line("info", "sealed", &[]);
+            self.process.note_change();
+        }
+    }
+
+    /// Seals the service for the end of the process. Requests in flight get at most `patience` to
+    /// end, and at most the time of any seal.
+    pub async fn close_within(&self, patience: Duration) {
+        let _turn = self.turn.lock().await;
+        let core = sync::write(&self.open).take();
+        if let Some(core) = core {
+            lifecycle::stop(&core, patience.min(lifecycle::SEAL_PATIENCE)).await;
             core.log.line("info", "sealed", &[]);
             self.process.note_change();
         }
@@ -289,6 +302,14 @@ impl ServiceSeal {
     /// Starts the service on the open store, after all work from before the last seal has ended.
     /// The caller holds `turn`.
     async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
+        let core = self.unlock_without_due_work(store).await?;
+        lifecycle::begin_due_work(&core);
+        core.log.line("info", "unsealed", &[]);
+        Ok(core)
+    }
+
+    /// Starts the service on the open store like [`ServiceSeal::unlock`], without due work.
+    async fn unlock_without_due_work(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
         let nothing_in_flight = self.process.in_flight.write().await;
         let core = match lifecycle::open(Arc::clone(&store), Arc::clone(&self.process)).await {
             Ok(core) => core,
@@ -301,8 +322,6 @@ impl ServiceSeal {
         core.audit.record_refused_unseals(&refused).await;
         *sync::write(&self.open) = Some(Arc::clone(&core));
         drop(nothing_in_flight);
-        lifecycle::begin_due_work(&core);
-        core.log.line("info", "unsealed", &[]);
         self.process.note_change();
         Ok(core)
     }

@@ -80,7 +80,7 @@ impl UnsentBody {
             ResponseBytes::Streamed(stream) => (Bytes::new(), Some(stream)),
             content => (budget.hold(content, self.client, slot), None),
         };
-        AnswerBody { left, stream, counted: self.counted, waiting: None }
+        AnswerBody { left, stream, counted: self.counted, waiting: None, busy: None }
     }
 }
 
@@ -91,9 +91,17 @@ pub(crate) struct AnswerBody {
     stream: Option<ByteStream>,
     counted: Option<Arc<CountedRequest>>,
     waiting: Option<UntakenAnswer>,
+    /// Held while a stream is sent over HTTP/1.1, so that its connection does not count as idle.
+    busy: Option<BusySlot>,
 }
 
 impl AnswerBody {
+    /// Keeps the connection busy until the last byte of a streamed answer has left.
+    pub(crate) fn keep_busy(self, busy: BusySlot) -> Self {
+        let busy = self.stream.is_some().then_some(busy);
+        Self { busy, ..self }
+    }
+
     /// Registers the body with the unsent answers of its connection.
     pub(crate) fn register_unsent(self, untaken: &Arc<UntakenAnswers>, busy: BusySlot) -> Self {
         Self { waiting: Some(untaken.begin(busy)), ..self }
@@ -108,9 +116,10 @@ impl AnswerBody {
                 Some(Ok(bytes)) => self.left = Bytes::from(bytes),
                 Some(Err(_)) => {
                     (self.stream, self.counted, self.waiting) = (None, None, None);
+                    self.busy = None;
                     return Poll::Ready(Err(CutAnswer));
                 }
-                None => self.stream = None,
+                None => (self.stream, self.busy) = (None, None),
             }
         }
         Poll::Ready(Ok(()))

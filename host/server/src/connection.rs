@@ -5,7 +5,7 @@
 //! requested but not read. A connection counts as idle during its handshake, so that it is among
 //! the first to be closed when slots are scarce (see [`crate::connection_slots`]).
 
-use crate::answer_body::UntakenAnswers;
+use crate::answer_body::{UnsentBody, UntakenAnswers};
 use crate::answerer::RequestAnswerer;
 use crate::connection_slots::{CloseMoment, ConnectionSlot};
 use crate::error_body::{self, WithErrorBody};
@@ -195,14 +195,14 @@ async fn serve_http1<A: RequestAnswerer>(
     let (frontend, slot) = (&*frontend, &slot);
     let is_closing = &AtomicBool::new(false);
     let service = service_fn(move |request| async move {
-        let _busy = slot.begin_request().ok_or(ToldToClose)?;
+        let busy = slot.begin_request().ok_or(ToldToClose)?;
         let mut reply = frontend.serve(request, RequestArrival { origin, requests: 1 }).await;
         if is_closing.load(Ordering::Relaxed) {
             reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok::<_, ToldToClose>(
-            reply.map(|body| body.bind_to_connection(slot, frontend.answer_budget())),
-        )
+        let budget = frontend.answer_budget();
+        let bind = |body: UnsentBody| body.bind_to_connection(slot, budget).keep_busy(busy);
+        Ok::<_, ToldToClose>(reply.map(bind))
     });
     let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, read)));
     let unused = slot.idle_since();

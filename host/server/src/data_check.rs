@@ -4,7 +4,7 @@
 //! This file prevents a backup that nobody can restore: the check finds damage while the server and
 //! older backups are still there. Nothing is changed.
 
-use crate::snapshot_file::is_json;
+use crate::diagnose::is_json;
 use bulkhead_cli::double_dashes;
 use bulkhead_cli::keyboard::{self, HideInput};
 use bulkhead_core::mounts::StoredMountNames;
@@ -135,6 +135,9 @@ fn ask_keys(input: KeyInput<'_>) -> Result<Vec<KeyShare>, String> {
         let typed = keyboard::ask(question, hide, stdin, screen);
         let typed = typed.map_err(|error| format!("the terminal cannot be asked: {error}"))?;
         let key = typed.expose().trim();
+        if key.is_empty() && shares.is_empty() {
+            return Err("no key was typed; leave -key-file out for a check without a key".into());
+        }
         if key.is_empty() {
             return Ok(shares);
         }

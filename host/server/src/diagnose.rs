@@ -86,7 +86,11 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<DiagnoseAction, Str
     }
 }
 
-fn is_json(format: &str) -> Result<bool, String> {
+/// Returns true if `-format` asks for JSON.
+///
+/// # Errors
+/// A format that is not known.
+pub(crate) fn is_json(format: &str) -> Result<bool, String> {
     match format {
         "json" => Ok(true),
         "table" => Ok(false),

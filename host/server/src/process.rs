@@ -86,6 +86,27 @@ impl StartedServer {
         &self.service
     }
 
+    /// Does `work` unless SIGTERM or SIGINT comes before; then returns `None`.
+    pub(crate) async fn unless_stopped<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let name = tokio::select! {
+            done = work => return Some(done),
+            name = self.signals.next_stop() => name,
+        };
+        self.log.line("info", "stopping", &[("signal", name.to_owned())]);
+        self.service.end_waiting();
+        None
+    }
+
+    /// Stops the service before the server has accepted a client.
+    ///
+    /// # Errors
+    /// Never; the end of [`StartedServer::serve`] has the same form.
+    pub(crate) async fn stop_early(self) -> Result<(), String> {
+        self.service.stop().await;
+        self.log.line("info", "stopped", &[("all-requests-answered", true.to_string())]);
+        Ok(())
+    }
+
     /// The configuration of the server.
     pub(crate) fn config(&self) -> &Config {
         &self.config
@@ -185,7 +206,10 @@ impl Stop<'_> {
     /// Closes the store, until `deadline` at most: a store that is not closed is recovered at the
     /// next start, as after the death of the process.
     async fn finish(&self, listeners: [DrainOutcome; 2], deadline: Instant) {
-        let is_closed = tokio::time::timeout_at(deadline, self.service.stop()).await.is_ok();
+        // The other half of the rest is for the closing of the store.
+        let patience = deadline.saturating_duration_since(Instant::now()) / 2;
+        let stop = self.service.stop_within(patience);
+        let is_closed = tokio::time::timeout_at(deadline, stop).await.is_ok();
         let is_complete = listeners.iter().all(|listener| listener.is_complete);
         let cut: usize = listeners.iter().map(|listener| listener.cut).sum();
         let level = if is_complete && is_closed { "info" } else { "warn" };

@@ -7,6 +7,7 @@
 use crate::config::{self, Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
+use bulkhead_api::Service;
 use bulkhead_core::seal::SealStatus;
 use bulkhead_wire::failure::Failure;
 use std::ffi::OsString;
@@ -32,30 +33,45 @@ pub async fn run(
             [("line", line.to_string()), ("setting", setting.clone()), ("note", note.clone())];
         log.line("warn", "setting-without-effect", &pairs);
     }
-    let server = StartedServer::start(process, config, &elsewhere).await?;
+    let mut server = StartedServer::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
         log.line("warn", "unseal-key-stored-with-data", &[("file", file.display().to_string())]);
     }
-    let prepared = open_and_announce(&server, &program, out).await;
+    let (service, config) = (Arc::clone(server.service()), server.config().clone());
+    let Some(opened) = server.unless_stopped(open_data(&service, &config)).await else {
+        return server.stop_early().await;
+    };
+    let prepared = match opened {
+        Ok(()) => announce(&server, &program, out).await,
+        Err(failure) => Err(failure),
+    };
     server.serve(prepared).await
+}
+
+/// Initialises and opens the data if the configuration says so. The sources of the initialisation
+/// are read only if they are needed: a password for the first start need not stay on the machine.
+async fn open_data(service: &Arc<Service>, config: &Config) -> Result<(), String> {
+    let message = |failure: Failure| failure.message;
+    if !config.initialize.is_empty()
+        && service.awaits_self_initialisation().await.map_err(message)?
+    {
+        let blocks = config::load_initial_blocks(&config.initialize, &environment)?;
+        service.initialise_unattended(&blocks).await.map_err(message)?;
+    }
+    service.open_at_start().await.map_err(message)
 }
 
 fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Initialises and opens the data if the configuration says so, and prints the start message.
-async fn open_and_announce(
+/// Prints the start message.
+async fn announce(
     server: &StartedServer,
     program: &str,
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let service = server.service();
-    let blocks = config::load_initial_blocks(&server.config().initialize, &environment)?;
-    if !blocks.is_empty() {
-        service.initialise_unattended(&blocks).await.map_err(|failure| failure.message)?;
-    }
-    service.open_at_start().await.map_err(|failure| failure.message)?;
     let status = service.seal_status().await.map_err(|failure| failure.message)?;
     let announcement = ProductionAnnouncement {
         program,
@@ -75,12 +91,16 @@ pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
     config.outbound.load(&|name| std::env::var_os(name)).map(drop)
 }
 
-/// Reads the keys that `seal` names, and the variables and files of `initialize`.
+/// Reads the keys that `seal` names and, if the data directory is empty, the variables and files of
+/// `initialize`.
 ///
 /// # Errors
 /// The unusable key, variable or file, and the remedy.
 pub(crate) fn check_seal(config: &Config) -> Result<(), String> {
     config.seal.load(&environment)?;
+    if config.data.join("bulkhead.db").exists() {
+        return Ok(());
+    }
     config::load_initial_blocks(&config.initialize, &environment).map(drop)
 }
 

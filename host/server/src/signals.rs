@@ -48,6 +48,11 @@ impl ServerSignals {
         Ok(Self { stop: StopSignals { terminate, interrupt }, hangup })
     }
 
+    /// Waits for SIGTERM or SIGINT, and returns the name of the signal.
+    pub(crate) async fn next_stop(&mut self) -> &'static str {
+        self.stop.next().await
+    }
+
     /// Waits for SIGTERM or SIGINT, even while a reopened audit device hangs. Returns the name of
     /// the signal, and the signals to wait for a second one.
     pub(crate) async fn until_stopped(self, renewed: RenewedParts) -> (&'static str, StopSignals) {

@@ -4,6 +4,7 @@
 //! This file prevents an incomplete backup from being taken for a complete one: the manifest is
 //! printed after the whole file was read and its digests were found right.
 
+use crate::diagnose::is_json;
 use bulkhead_cli::double_dashes;
 use bulkhead_store::{SnapshotSummary, inspect_snapshot};
 use lexopt::ValueExt;
@@ -62,18 +63,6 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<SnapshotAction, Str
     }
     let file = file.ok_or("no file is named; give the file of a snapshot")?;
     Ok(SnapshotAction::Inspect(SnapshotRequest { file, json }))
-}
-
-/// Returns true if `-format` asks for JSON.
-///
-/// # Errors
-/// A format that is not known.
-pub(crate) fn is_json(format: &str) -> Result<bool, String> {
-    match format {
-        "json" => Ok(true),
-        "table" => Ok(false),
-        other => Err(format!("-format={other} is not known; use json or table")),
-    }
 }
 
 /// Reads the snapshot and prints its manifest.

@@ -3,7 +3,8 @@
 //!
 //! This file prevents a directory that is half initialised after a kill, two stores on the same
 //! database, and a server asking for a key before it has checked that the data are Bulkhead's.
-//! While the data are sealed, no key is in memory.
+//! While the data are sealed, no key of the data is in memory; the key of a static seal is in the
+//! settings of the service.
 
 mod copies;
 mod rekey;

@@ -87,8 +87,10 @@ fn unseal_split(fields: RequestFields<'_>) -> Result<SealConfig, Failure> {
 
 /// Returns the split of the recovery key; `None` for 0 shares.
 fn recovery_split(fields: RequestFields<'_>) -> Result<Option<SealConfig>, Failure> {
+    // An empty text would count as 0, and a server without recovery keys cannot get any later.
+    let is_blank = |value: &Value| value.is_null() || value.as_str() == Some("");
     for name in ["recovery_shares", "recovery_threshold"] {
-        if fields.get(name).is_none_or(Value::is_null) {
+        if fields.get(name).is_none_or(is_blank) {
             return Err(Failure::invalid(format!(
                 "{name} is required with this seal: recovery_shares is the number of recovery \
                  keys, and recovery_threshold the number that is a quorum; 0 and 0 make no \

@@ -100,6 +100,14 @@ fn resolve_all(
 }
 
 impl Service {
+    /// Returns whether the server is empty, or its self-initialisation is not complete.
+    ///
+    /// # Errors
+    /// If the data cannot be opened with the seal of the configuration.
+    pub async fn awaits_self_initialisation(&self) -> Result<bool, Failure> {
+        self.seal.awaits_self_initialisation().await
+    }
+
     /// Sets an empty server up by these blocks, or continues after the last complete block. The
     /// service is closed afterwards. Does nothing for data that are complete, or that a person
     /// initialised.

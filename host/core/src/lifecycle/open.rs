@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time that sealing waits for requests in flight.
-const SEAL_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Loads the catalog and the mount table from the open store, and makes due the unfinished work of
 /// an earlier process. Reads neither leases nor roles.
@@ -94,10 +94,10 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
     resume(core);
 }
 
-/// Stops due work and migrations, waits up to [`SEAL_PATIENCE`] for work in flight, and closes
+/// Stops due work and migrations, waits up to `patience` for work in flight, and closes
 /// outbound sessions and the store. Unfinished work can then no longer commit; the next unsealing
 /// waits for the end of the work and undoes the reservations.
-pub(crate) async fn stop(core: &Core) {
+pub(crate) async fn stop(core: &Core, patience: Duration) {
     core.sealing.begin();
     core.sandbox.end_migrations();
     core.parking.close(&sealed_failure());
@@ -106,7 +106,7 @@ pub(crate) async fn stop(core: &Core) {
     {
         core.log.line("error", "due-work-ended-early", &[]);
     }
-    if !core.sealing.wait_for_work(SEAL_PATIENCE).await {
+    if !core.sealing.wait_for_work(patience).await {
         core.log.line("warn", "sealed-during-requests", &[]);
     }
     core.sandbox.close().await;

@@ -20,9 +20,13 @@ impl ServiceSeal {
     /// The reason why the service stays sealed, in words for the operator.
     pub async fn open_at_start(&self) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
-        if let Some(store) = self.open_store().await? {
-            self.unlock(store).await?;
+        let Some(store) = self.open_store().await? else { return Ok(()) };
+        if let Err(failure) = self.check_completeness(&store).await {
+            Store::close(&store).await;
+            return Err(failure);
         }
+        self.renew_static_key(&store).await;
+        self.unlock(store).await?;
         Ok(())
     }
 
@@ -59,8 +63,7 @@ impl ServiceSeal {
         }
     }
 
-    /// Opens the store with the key that `seal` names, and seals the root key with the current key
-    /// if that was another.
+    /// Opens the store with the key that `seal` names.
     async fn open_with(
         &self,
         keys: &StaticSeal,
@@ -68,18 +71,24 @@ impl ServiceSeal {
     ) -> Result<Arc<Store>, Failure> {
         let named = keys.key(&seal.key_id).ok_or_else(|| unknown_key(keys, &seal.key_id))?;
         let opened = self.directory.open_automatically(&named.key).await;
-        let store = opened.map_err(|fault| match fault {
+        opened.map_err(|fault| match fault {
             StoreFault::WrongKey => wrong_key(&seal.key_id),
             other => other.into(),
-        })?;
-        if named.id != keys.current.id {
-            self.replace_static_key(&store, keys, &named.id).await;
+        })
+    }
+
+    /// Seals the root key with the current static key, if another key sealed the data.
+    async fn renew_static_key(&self, store: &Arc<Store>) {
+        let SealSetting::Static(keys) = &self.process.settings.seal else { return };
+        let seals = self.directory.seals().await.ok().flatten();
+        let Some(seal) = seals.and_then(|seals| seals.automatic) else { return };
+        if seal.key_id != keys.current.id {
+            self.replace_static_key(store, keys, &seal.key_id).await;
         } else if let Some(previous) = &keys.previous {
             let note = "the data no longer need previous_key; older backups and snapshots do";
             let pairs = [("previous", previous.id.clone()), ("note", note.to_owned())];
             self.process.settings.log.line("info", "previous-seal-key-unused", &pairs);
         }
-        Ok(store)
     }
 
     /// Seals the root key with the current key. If this fails, the previous key stays in use until

@@ -6,10 +6,11 @@
 //! each block has a token of its own, which ends with the block.
 
 use super::ServiceSeal;
-use crate::core::Core;
 use crate::seal_setting::SealSetting;
 use bulkhead_access::tokens;
-use bulkhead_store::{Address, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault};
+use bulkhead_store::{
+    Address, DataDirectory, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault,
+};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::stored;
@@ -33,6 +34,11 @@ impl SelfInitialisation {
         Address::new(Space::Core, "self-initialisation")
     }
 
+    /// Removes the copy of the last complete block, which a process that was killed may have left.
+    fn forget_copies_before(self, directory: &DataDirectory) -> Result<(), StoreFault> {
+        self.completed.checked_sub(1).map_or(Ok(()), |block| directory.forget_copy(block))
+    }
+
     async fn read(store: &Arc<Store>) -> Result<Option<Self>, Failure> {
         let row = store.begin().get(&Self::address()).await?;
         let progress = row.map(|row| Self::from_bytes(&row.body)).transpose();
@@ -48,10 +54,21 @@ impl SelfInitialisation {
 }
 
 impl ServiceSeal {
+    /// Returns whether the directory is empty, or its self-initialisation is not complete.
+    ///
+    /// # Errors
+    /// If the data cannot be opened with the seal of the configuration.
+    pub async fn awaits_self_initialisation(&self) -> Result<bool, Failure> {
+        if self.directory.seals().await?.is_none() {
+            return Ok(true);
+        }
+        Ok(self.progress().await?.is_some_and(|progress| !progress.done))
+    }
+
     /// Sets an empty server up with `blocks` blocks, or continues after the last complete block.
     /// `run` gets the number of a block, counted from 0, and a root token; it must end the token.
-    /// The service is closed afterwards. Does nothing for data that are complete, or that a person
-    /// initialised.
+    /// No due work runs meanwhile, and the service is closed afterwards. Does nothing for data that
+    /// are complete, or that a person initialised.
     ///
     /// # Errors
     /// The failure of `run`, after the data are as before the block; the failure of the store.
@@ -65,8 +82,10 @@ impl ServiceSeal {
         let Some(mut progress) = self.progress().await?.filter(|progress| !progress.done) else {
             return Ok(());
         };
-        // The copy of a block that did not complete.
-        self.directory.put_back(progress.completed)?;
+        progress.forget_copies_before(&self.directory)?;
+        if self.directory.put_back(progress.completed)? {
+            self.log_undone(progress.completed);
+        }
         while !progress.done {
             let block = progress.completed;
             let next = block.saturating_add(1);
@@ -76,16 +95,40 @@ impl ServiceSeal {
             self.close_if(|_| true).await;
             if let Err(failure) = outcome {
                 self.directory.put_back(block)?;
+                self.log_undone(block);
                 return Err(failure);
             }
             self.directory.forget_copy(block)?;
         }
-        self.process.settings.log.line(
-            "info",
-            "self-initialised",
-            &[("blocks", blocks.to_string())],
-        );
+        let pairs = [("blocks", blocks.to_string())];
+        self.process.settings.log.line("info", "self-initialised", &pairs);
         Ok(())
+    }
+
+    /// Checks that the self-initialisation of the open store is complete, if there was one, and
+    /// removes a copy that a killed process left.
+    ///
+    /// # Errors
+    /// A self-initialisation that was interrupted.
+    pub(super) async fn check_completeness(&self, store: &Arc<Store>) -> Result<(), Failure> {
+        let Some(progress) = SelfInitialisation::read(store).await? else { return Ok(()) };
+        if !progress.done {
+            return Err(Failure::internal(format!(
+                "the data are set up in part: {} blocks of the self-initialisation are complete; \
+                 start with the initialize blocks in the configuration, or with an empty data \
+                 directory",
+                progress.completed
+            )));
+        }
+        Ok(progress.forget_copies_before(&self.directory)?)
+    }
+
+    fn log_undone(&self, block: u32) {
+        let pairs = [
+            ("block", block.saturating_add(1).to_string()),
+            ("replaced-data", "bulkhead.db.undone".to_owned()),
+        ];
+        self.process.settings.log.line("warn", "self-initialisation-undone", &pairs);
     }
 
     /// Opens the data, runs a block, and stores that the block is complete.
@@ -94,10 +137,14 @@ impl ServiceSeal {
         complete: SelfInitialisation,
         run: impl AsyncFnOnce(&Secret) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.open_at_start().await?;
-        let core: Arc<Core> = self
-            .core()
-            .ok_or_else(|| Failure::internal("the data were not opened by their seal"))?;
+        let core = {
+            let _turn = self.turn.lock().await;
+            let store = self.open_store().await?;
+            let store = store.ok_or_else(|| {
+                Failure::internal("the data do not have the seal of the configuration")
+            })?;
+            self.unlock_without_due_work(store).await?
+        };
         let token = tokens::keys::generate_text()?;
         tokens::ensure_root(&core.store, &token).await?;
         run(&token).await?;

@@ -12,6 +12,7 @@ use bulkhead_wire::failure::quoted;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use zeroize::Zeroizing;
 
 const SHAMIR_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], foreign: &[] };
 const STATIC_WORDS: SectionWords =
@@ -190,14 +191,14 @@ impl KeySetting {
         let content = content.ok_or_else(|| {
             format!("{self} is not set; set the variable, or write the key to a file")
         })?;
-        self.parse(content.as_encoded_bytes())
+        self.parse(&Zeroizing::new(content.into_encoded_bytes()))
     }
 
     fn parse(&self, content: &[u8]) -> Result<StaticKey, String> {
         StaticKey::parse(&self.id, content).ok_or_else(|| {
             format!(
-                "{self} holds {} bytes, and a key has {KEY_BYTES}; give {KEY_BYTES} bytes, raw or \
-                 in base64 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
+                "{self} holds {} bytes that are not a key; give {KEY_BYTES} random bytes, raw or in \
+                 base64 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
                 content.len()
             )
         })

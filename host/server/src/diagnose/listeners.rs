@@ -1,13 +1,14 @@
 //! Checks of the listeners: certificate and key, the end of the certificate, and the address.
 
 use super::findings::{CheckStatus, CollectedLog, Diagnosis, LoggedLine, RUNNING};
+use super::running;
 use crate::config::{Config, ListenerConfig, ListenerTransport};
 use crate::handed_sockets::ListenerSockets;
 use crate::listener::BoundSocket;
 use crate::tls;
 use bulkhead_access::log::Log;
 use bulkhead_tls::machine_time;
-use std::net::TcpStream;
+
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use time::Duration;
@@ -101,7 +102,7 @@ fn check_served(listener: &ListenerConfig, log: &Arc<dyn Log>) -> Result<String,
     if let Some(address) = &listener.address {
         // The port 0 stands for a port that only the running server knows.
         if !address.ends_with(":0") {
-            let dialled = TcpStream::connect(address);
+            let dialled = running::dial(address);
             dialled.map_err(|error| not_served(address, &error))?;
         }
         served.push(address.clone());

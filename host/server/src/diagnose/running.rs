@@ -7,16 +7,16 @@ use super::findings::{CheckStatus, Diagnosis, RUNNING};
 use crate::config::{Config, ListenerConfig, ListenerTransport};
 use serde_json::Value;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Timeout of each read and write.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size of an answer, in bytes.
-const HEALTH_ANSWER_MAX: u64 = 64 << 10;
+const HEALTH_ANSWER_MAX: usize = 64 << 10;
 
 const REQUEST: &[u8] =
     b"GET /v1/sys/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -52,17 +52,42 @@ fn ask_unix(path: &Path) -> io::Result<String> {
 }
 
 fn ask_address(address: &str) -> io::Result<String> {
-    let stream = TcpStream::connect(address)?;
+    let stream = dial(address)?;
     stream.set_read_timeout(Some(HEALTH_TIMEOUT))?;
     stream.set_write_timeout(Some(HEALTH_TIMEOUT))?;
     exchange(stream)
 }
 
+/// Connects to the first address that accepts within the timeout.
+///
+/// # Errors
+/// The failure of the last address.
+pub(super) fn dial(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, HEALTH_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
 fn exchange(mut stream: impl Read + Write) -> io::Result<String> {
     stream.write_all(REQUEST)?;
-    let mut answer = String::new();
-    stream.take(HEALTH_ANSWER_MAX).read_to_string(&mut answer)?;
-    Ok(answer)
+    let end = Instant::now() + HEALTH_TIMEOUT;
+    let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let length = stream.read(&mut piece)?;
+        if length == 0 {
+            return String::from_utf8(answer).map_err(|_| io::ErrorKind::InvalidData.into());
+        }
+        answer.extend_from_slice(piece.get(..length).unwrap_or_default());
+        // Each read has a timeout, so that a slow peer exceeds the whole by one timeout at most.
+        if Instant::now() > end || answer.len() > HEALTH_ANSWER_MAX {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
 }
 
 /// Adds a finding for each condition in the answer, or one finding without a condition.

@@ -9,12 +9,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bulkhead_wire::sync;
+
 use super::DataDirectory;
 use crate::directory::{self, file_failure};
 use crate::fault::StoreFault;
 
 /// Ending of a copy that was chosen to replace the database.
 const CHOSEN: &str = "put-back";
+/// Ending of a database that a copy replaced.
+const UNDONE: &str = "undone";
 /// Files that SQLite keeps beside a database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -40,8 +44,8 @@ impl DataDirectory {
         directory::flush(self.path())
     }
 
-    /// Replaces the closed database by the copy with this number. Returns `false` if there is no
-    /// such copy.
+    /// Replaces the closed database by the copy with this number. The replaced database stays as
+    /// `bulkhead.db.undone`. Returns `false` if there is no such copy.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the data are open, or a file cannot be replaced.
@@ -55,6 +59,10 @@ impl DataDirectory {
         }
         directory::flush(self.path())?;
         finish_put_back(self.path())?;
+        if let Some(properties) = self.known.get() {
+            // The copy may have other seals.
+            *sync::write(&properties.seals) = None;
+        }
         Ok(true)
     }
 
@@ -72,7 +80,8 @@ impl DataDirectory {
     }
 }
 
-/// Completes a replacement of the database that was chosen, if there is one.
+/// Completes a replacement of the database that was chosen, if there is one. The replaced database
+/// stays under another name: its records may be the only trace of changes outside of the store.
 ///
 /// # Errors
 /// As [`DataDirectory::put_back`].
@@ -81,9 +90,14 @@ pub(super) fn finish_put_back(directory: &Path) -> Result<(), StoreFault> {
     if !chosen.exists() {
         return Ok(());
     }
-    for file in beside(&database) {
-        remove(&file)?;
+    let undone = undone(directory);
+    for (file, kept) in beside(&database).into_iter().zip(beside(&undone)) {
+        remove(&kept)?;
+        move_if_present(&file, &kept)?;
     }
+    move_if_present(&database, &undone)?;
+    // The log of the replaced database must never be found beside the copy.
+    directory::flush(directory)?;
     fs::rename(&chosen, &database).map_err(|error| file_failure("put back", &chosen, &error))?;
     directory::flush(directory)
 }
@@ -92,12 +106,25 @@ fn chosen(directory: &Path) -> PathBuf {
     directory::database(directory).with_extension(format!("db.{CHOSEN}"))
 }
 
+fn undone(directory: &Path) -> PathBuf {
+    directory::database(directory).with_extension(format!("db.{UNDONE}"))
+}
+
 fn beside(database: &Path) -> [PathBuf; 3] {
     BESIDE.map(|ending| {
         let mut path = database.as_os_str().to_owned();
         path.push(ending);
         path.into()
     })
+}
+
+fn move_if_present(file: &Path, to: &Path) -> Result<(), StoreFault> {
+    match fs::rename(file, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(file_failure("rename", file, &error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn remove(file: &Path) -> Result<(), StoreFault> {
@@ -146,13 +173,22 @@ mod tests {
 
     #[tokio::test]
     async fn database_returns_to_its_copy_once() {
-        let (_scratch, directory) = closed_with("before").await;
+        let (scratch, directory) = closed_with("before").await;
         directory.set_aside(3).unwrap();
         change(&directory, "after").await;
         assert!(!directory.put_back(4).unwrap());
         assert_eq!(value(&directory).await, "after");
         assert!(directory.put_back(3).unwrap());
         assert_eq!(value(&directory).await, "before");
+        fs::copy(
+            scratch.path().join("bulkhead.db.undone"),
+            scratch.path().join("bulkhead.db.copy-9"),
+        )
+        .unwrap();
+        directory.set_aside(8).unwrap();
+        assert!(directory.put_back(9).unwrap());
+        assert_eq!(value(&directory).await, "after", "the replaced database stays");
+        assert!(directory.put_back(8).unwrap());
         assert!(!directory.put_back(3).unwrap());
         directory.set_aside(3).unwrap();
         change(&directory, "later").await;
@@ -178,6 +214,7 @@ mod tests {
         assert!(crashed.path().join("bulkhead.db-wal").exists());
         assert_eq!(value(&crashed.hold().await).await, "before");
         assert!(!crashed.path().join("bulkhead.db.put-back").exists());
+        assert!(crashed.path().join("bulkhead.db.undone-wal").exists());
     }
 
     #[tokio::test]

@@ -269,9 +269,17 @@ fn key_is_parsed_from_raw_bytes_and_texts() {
     let mut with_line_feed = raw.to_vec();
     with_line_feed.push(b'\n');
     let long = [STANDARD.encode(raw), "AAAA".to_owned()].concat();
-    for content in
-        [&b""[..], b"x", &raw[..31], &with_line_feed, &[b'g'; 64], long.as_bytes(), &[b'a'; 66]]
-    {
+    let password = [b'p'; 32];
+    for content in [
+        &b""[..],
+        b"x",
+        &password,
+        &raw[..31],
+        &with_line_feed,
+        &[b'g'; 64],
+        long.as_bytes(),
+        &[b'a'; 66],
+    ] {
         assert!(SealKey::parse(content).is_none(), "{content:?}");
     }
 }

@@ -10,10 +10,12 @@ use crate::cipher::{KEY_BYTES, SealKey};
 impl SealKey {
     /// Reads a key from the content of a file or a variable: 32 raw bytes, or base64 (both
     /// alphabets, with or without padding) or hexadecimal with surrounding white space. `None` for
-    /// any other content.
+    /// any other content, and for 32 printable characters, which are a password.
     pub fn parse(content: &[u8]) -> Option<SealKey> {
         if let Ok(key) = <[u8; KEY_BYTES]>::try_from(content) {
-            return Some(SealKey::from_bytes(key));
+            // A random key has an unprintable byte, except one key in 2^46.
+            let is_password = key.iter().all(|byte| matches!(byte, b' '..=b'~'));
+            return (!is_password).then(|| SealKey::from_bytes(key));
         }
         let text = std::str::from_utf8(content).ok()?.trim();
         let bytes = if text.len() == 2 * KEY_BYTES {

@@ -168,12 +168,12 @@ pub async fn check_directory(
     }
     let _lock = directory::lock_existing(path)?;
     let database = directory::database(path);
-    let journal = database.with_extension("db-journal");
-    if journal.exists() {
+    let unfinished = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));
+    if let Some(file) = unfinished.iter().find(|file| file.exists()) {
         return Err(StoreFault::Refused(format!(
             "{} is left of an interrupted initialisation, and the check changes nothing; start the \
              server once, then check again",
-            journal.display()
+            file.display()
         )));
     }
     let identity = identity::read(path).await?.ok_or_else(empty)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::cipher::{KEY_BYTES, SealKey};
+use crate::cipher::SealKey;
 use crate::directory::file_failure;
 use crate::fault::StoreFault;
 use crate::shamir::KeyShare;
@@ -18,7 +18,7 @@ use crate::shamir::KeyShare;
 const MAX_KEYS_BYTES: u64 = 32 << 10;
 
 /// Permission bits that a key file must not have.
-const OTHERS: u32 = 0o077;
+const OTHERS: u32 = 0o027;
 
 /// Reads the unseal keys in a file that is closed to others: a key in each line as printed, or the
 /// 32 bytes of a dev seal.
@@ -53,8 +53,9 @@ pub fn read_keys(source: impl Read) -> Result<Vec<KeyShare>, StoreFault> {
             "there are more than {MAX_KEYS_BYTES} bytes of unseal keys; give a key in each line"
         )));
     }
-    if let Ok(key) = <[u8; KEY_BYTES]>::try_from(content.as_slice()) {
-        return Ok(vec![SealKey::from_bytes(key).share()]);
+    // The only key of a dev seal, of a static seal, or of data without shares.
+    if let Some(key) = SealKey::parse(&content) {
+        return Ok(vec![key.share()]);
     }
     let text = std::str::from_utf8(&content).map_err(|_| no_keys())?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -73,6 +74,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::cipher::KEY_BYTES;
     use crate::testing::ScratchDirectory;
 
     #[test]

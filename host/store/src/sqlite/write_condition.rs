@@ -3,6 +3,10 @@
 //! This file prevents a health check that says "well" while every write is refused. No write is
 //! made for the answer: the refused or stored writes of requests and due work decide.
 
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use bulkhead_wire::sync;
 use tokio::sync::watch;
 
 use super::{TransactionOutcome, WriteFailure};
@@ -13,31 +17,49 @@ pub enum WriteCondition {
     /// The last write was stored, or nothing was written yet.
     #[default]
     Works,
-    /// The disk had no room for the last write, and nothing was stored since. Reads continue.
+    /// The disk had no room for a write, and since then nothing was stored, or a few seconds have not
+    /// passed. Reads continue.
     DiskFull,
     /// An I/O error stopped all writes until the next start. Reads continue.
     Stopped,
 }
 
+/// Time without a refused write after which a stored write ends the condition of a full disk. Near
+/// the limit small writes find room that large writes do not, and the condition would alternate.
+const FULL_DISK_MEMORY: Duration = Duration::from_secs(5);
+
 /// The condition of a database, with a signal at each change.
 #[derive(Default)]
-pub(super) struct WriteWatch(watch::Sender<WriteCondition>);
+pub(super) struct WriteWatch {
+    condition: watch::Sender<WriteCondition>,
+    /// Time of the last write without room.
+    full_at: Mutex<Option<Instant>>,
+}
 
 impl WriteWatch {
     /// Returns the condition.
     pub(super) fn condition(&self) -> WriteCondition {
-        *self.0.borrow()
+        *self.condition.borrow()
     }
 
     /// Returns a receiver of the changes from now on.
     pub(super) fn subscribe(&self) -> watch::Receiver<WriteCondition> {
-        self.0.subscribe()
+        self.condition.subscribe()
     }
 
     /// Records the end of a transaction. A transaction that gave up wrote nothing, and shows
     /// nothing.
     pub(super) fn note_end(&self, outcome: TransactionOutcome) {
-        if outcome == TransactionOutcome::Committed {
+        let is_full = self.condition() == WriteCondition::DiskFull;
+        if is_full && outcome == TransactionOutcome::Committed {
+            self.note_stored_at(Instant::now());
+        }
+    }
+
+    fn note_stored_at(&self, now: Instant) {
+        let full_at = *sync::lock(&self.full_at);
+        let is_past = |full_at| now.saturating_duration_since(full_at) >= FULL_DISK_MEMORY;
+        if full_at.is_none_or(is_past) {
             self.change_to(WriteCondition::Works);
         }
     }
@@ -45,7 +67,10 @@ impl WriteWatch {
     /// Records a failed write.
     pub(super) fn note_failure(&self, failure: &WriteFailure) {
         match failure {
-            WriteFailure::Full(_) => self.change_to(WriteCondition::DiskFull),
+            WriteFailure::Full(_) => {
+                *sync::lock(&self.full_at) = Some(Instant::now());
+                self.change_to(WriteCondition::DiskFull);
+            }
             WriteFailure::Stopped(_) => self.change_to(WriteCondition::Stopped),
             // The next write tells more.
             WriteFailure::Undone(_) | WriteFailure::Unknown(_) => {}
@@ -58,7 +83,7 @@ impl WriteWatch {
         if present == next || present == WriteCondition::Stopped {
             return;
         }
-        self.0.send_replace(next);
+        self.condition.send_replace(next);
     }
 }
 
@@ -84,6 +109,9 @@ mod tests {
         watch.note_failure(&WriteFailure::Unknown("no answer".into()));
         assert!(!changes.has_changed().unwrap(), "nothing was stored");
         watch.note_end(TransactionOutcome::Committed);
+        watch.note_stored_at(Instant::now());
+        assert!(!changes.has_changed().unwrap(), "a small write may find room");
+        watch.note_stored_at(Instant::now() + FULL_DISK_MEMORY);
         assert_eq!(*changes.borrow_and_update(), WriteCondition::Works);
     }
 
