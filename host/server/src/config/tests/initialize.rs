@@ -26,14 +26,12 @@ fn initialize_blocks_keep_order_and_types() {
     let request = &blocks[0].requests[0];
     assert_eq!((request.name.as_str(), request.path.as_str()), ("r", "sys/mounts/a"));
     assert_eq!(request.fields.len(), 5);
-    let json = format!(
-        "{{\"storage\": {{\"sqlite\": {{\"path\": \"/d\"}}}}, \"seal\": {{\"static\": \
-         {{\"current_key_id\": \"1\", \"current_key\": \"file:///k\"}}}}, \"initialize\": \
-         [{{\"b\": {{\"request\": [{{\"r\": {{\"operation\": \"read\", \"path\": \"a\"}}}}, \
-         {{\"s\": {{\"operation\": \"list\", \"path\": \"b\", \"data\": \
-         {{\"all\": [{{\"x\": 1}}, {{\"x\": 2}}]}}}}}}]}}}}]}}"
-    );
-    let blocks = load_initial_blocks(&read(&json).initialize, &|_| None).unwrap();
+    let json = "{\"storage\": {\"sqlite\": {\"path\": \"/d\"}}, \"seal\": {\"static\": \
+         {\"current_key_id\": \"1\", \"current_key\": \"file:///k\"}}, \"initialize\": \
+         [{\"b\": {\"request\": [{\"r\": {\"operation\": \"read\", \"path\": \"a\"}}, \
+         {\"s\": {\"operation\": \"list\", \"path\": \"b\", \"data\": \
+         {\"all\": [{\"x\": 1}, {\"x\": 2}]}}}]}}]}";
+    let blocks = load_initial_blocks(&read(json).initialize, &|_| None).unwrap();
     let names: Vec<&str> = blocks[0].requests.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["r", "s"]);
     assert_eq!(blocks[0].requests[1].fields.len(), 1);
