@@ -1,5 +1,5 @@
 //! The health of the open service: conditions under which requests are refused, and one log line at
-//! the begin and one at the end of each condition.
+//! the beginning and one at the end of each condition.
 //!
 //! This file prevents a service that refuses writes, or records less than configured, while
 //! monitoring and the log say "well"; and a log that repeats the condition at each health request.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn each_condition_is_logged_at_begin_and_end() {
+    fn each_condition_is_logged_at_beginning_and_end() {
         let lines = Arc::new(Lines::default());
         let log: Arc<dyn Log> = lines.clone();
         let watch = HealthWatch::new(&log);

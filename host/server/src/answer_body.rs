@@ -6,8 +6,8 @@
 //! as a request in progress until its last byte is sent, leaves in small pieces, and reports to its
 //! connection when no byte moves.
 //!
-//! Also prevents an answer that was cut from being taken for a complete answer: if the source of a
-//! streamed answer fails, the connection or stream is broken off without its end.
+//! This file also prevents an answer that was cut from being taken for a complete answer: if the
+//! source of a streamed answer fails, the connection or stream is broken off without its end.
 
 use crate::answer_budget::AnswerBudget;
 use crate::client_concurrency::CountedRequest;

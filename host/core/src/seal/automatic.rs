@@ -92,7 +92,7 @@ impl ServiceSeal {
     }
 
     /// Seals the root key with the current key. If this fails, the previous key stays in use until
-    /// the next start: the service is needed more.
+    /// the next start: an open service matters more than the replacement of its key.
     async fn replace_static_key(&self, store: &Arc<Store>, keys: &StaticSeal, previous: &str) {
         let log = &self.process.settings.log;
         let key = &keys.current.key;
