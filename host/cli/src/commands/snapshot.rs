@@ -16,8 +16,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const ABOUT: &str = "save a snapshot of all data to FILE, while the server works\n\n\
-    The file is sealed as the data are, and needs the same unseal keys. An existing FILE is \
-    replaced after\nthe new snapshot is complete.";
+    The file opens with the keys of the data directory: unseal keys, recovery keys, or the key \
+    of a\nstatic seal. Anyone with FILE and these keys can decrypt the data. An existing FILE is \
+    replaced\nafter the new snapshot is complete. No command restores a snapshot yet.";
 
 /// Reason for the refusal of a wrapping time.
 const NO_WRAPPING: &str = "a snapshot is a file and is sealed already";
