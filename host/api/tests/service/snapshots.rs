@@ -57,11 +57,16 @@ async fn snapshot_needs_sudo_and_is_never_wrapped() {
     };
     for (capabilities, status) in [("[\"read\"]", 403), ("[\"read\", \"sudo\"]", 200)] {
         bed.write("sys/policies/acl/backup", policy(capabilities)).await;
-        let (_, made) = bed.write("auth/token/create", json!({ "policies": ["backup"] })).await;
-        let token = made["auth"]["client_token"].as_str().unwrap();
+        let (_, created) = bed.write("auth/token/create", json!({ "policies": ["backup"] })).await;
+        let token = created["auth"]["client_token"].as_str().unwrap();
         for path in PATHS {
             let answer = bed.service.handle(request(token, Verb::Read, path, json!({}))).await;
             assert_eq!(answer.status, status, "{path} with {capabilities}");
+            if status == 403 {
+                let (_, _, body) = answer.into_bytes();
+                let refusal = serde_json::from_slice(&body).unwrap();
+                assert!(error(&refusal).contains("without sudo; the policy needs"), "{refusal}");
+            }
         }
     }
     let wrapped =

@@ -4,6 +4,14 @@ use crate::bed::Bed;
 use bulkhead_api::ServiceState;
 use bulkhead_wire::description::Verb;
 use serde_json::json;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Waits for a change of the state, for at most 30 s.
+async fn await_change<T>(changes: &mut watch::Receiver<T>) {
+    let changed = tokio::time::timeout(Duration::from_secs(30), changes.changed()).await;
+    changed.expect("the state changes in time").unwrap();
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_announces_stop_whatever_codes_are_chosen() {
@@ -41,14 +49,14 @@ async fn state_follows_initialisation_unsealing_and_sealing() {
     assert_eq!(bed.service.state().await, ServiceState::NotInitialised);
     let (_, keys) =
         bed.write("sys/init", json!({ "secret_shares": 1, "secret_threshold": 1 })).await;
-    changes.changed().await.unwrap();
+    await_change(&mut changes).await;
     assert_eq!(bed.service.state().await, ServiceState::Sealed);
     let key = &keys["keys"][0];
     assert_eq!(bed.write("sys/unseal", json!({ "key": key })).await.0, 200);
-    changes.changed().await.unwrap();
+    await_change(&mut changes).await;
     assert_eq!(bed.service.state().await, ServiceState::Unsealed);
     bed.service.stop().await;
-    changes.changed().await.unwrap();
+    await_change(&mut changes).await;
     assert_eq!(bed.service.state().await, ServiceState::Sealed);
     bed.end().await;
 }
