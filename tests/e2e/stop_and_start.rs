@@ -1,5 +1,6 @@
 //! A stop and a start that no client notices: the announcement at `sys/health`, requests in flight,
-//! a second signal, notifications to a service manager, and a socket that a service manager keeps.
+//! a second signal, notifications to a service manager, and a socket that a service manager hands
+//! over.
 
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::operators::{Operators, uninitialised};
@@ -16,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest wait for a condition on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,8 +31,9 @@ const REFUSALS: usize = 20;
 /// Text of a policy.
 const POLICY: &str = r#"path "a" { capabilities = ["read"] }"#;
 
-/// Starts and unseals a server with these settings of a stop.
-fn open_with(settings: &str) -> (Bulkhead, Client) {
+/// Starts and unseals a server with these settings of a stop, and returns a client with its root
+/// token.
+fn open_with(settings: &str) -> (Bulkhead, Operators, Client) {
     let data = Folder::new("stopped");
     let file = data.path().join("bulkhead.hcl");
     let path = data.path();
@@ -45,7 +47,7 @@ fn open_with(settings: &str) -> (Bulkhead, Client) {
     let operators = Operators::initialise(&server, 1, 1);
     operators.unseal(&server);
     let root = operators.root(&server);
-    (server, root)
+    (server, operators, root)
 }
 
 /// Waits until `sys/health` announces the stop.
@@ -55,7 +57,7 @@ fn await_announcement(root: &Client) {
 
 #[test]
 fn announced_stop_serves_until_second_signal() {
-    let (mut server, root) = open_with("shutdown_delay = \"10m\"");
+    let (mut server, operators, root) = open_with("shutdown_delay = \"10m\"");
     server.signal("TERM");
     await_announcement(&root);
     for query in ["", "?standbyok=true&activecode=200&sealedcode=200&haunhealthycode=200"] {
@@ -76,28 +78,32 @@ fn announced_stop_serves_until_second_signal() {
     server.wait_for_print("event=stopped-at-once signal=SIGINT");
     server.start_again();
     assert_eq!(server.client(None).read("sys/health").status, 503, "sealed, with its data");
+    operators.unseal(&server);
+    operators.root(&server).read("sys/policies/acl/late").expect(200);
 }
 
 #[test]
 fn process_ends_with_success_after_delay() {
-    let (mut server, root) = open_with("shutdown_delay = 1\nshutdown_timeout = 60");
+    let (mut server, _, root) = open_with("shutdown_delay = 1\nshutdown_timeout = 60");
     root.read("auth/token/lookup-self").expect(200);
+    let start = Instant::now();
     server.signal("TERM");
     let status = server.ended(PATIENCE).expect("the process ends");
+    assert!(start.elapsed() >= Duration::from_secs(1), "{}", server.printed());
     assert_eq!(status.code(), Some(0), "{}", server.printed());
+    server.wait_for_print("delay=1s");
     let stopped = "event=stopped all-requests-answered=true connections-cut=0 store-closed=true";
     server.wait_for_print(stopped);
 }
 
-/// Sends the head of a request to write a policy, waits until the server reads the body, and
-/// returns the connection.
-fn begin_request(server: &Bulkhead, body: &str) -> TcpStream {
+/// Sends the head of a request with a body of this length, waits until the server reads the body,
+/// and returns the connection.
+fn begin_request(server: &Bulkhead, path: &str, length: usize) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
     let head = format!(
-        "POST /v1/sys/policies/acl/slow HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\
-         expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
-        body.len()
+        "POST /v1/{path} HTTP/1.1\r\nhost: x\r\nx-vault-token: {ROOT}\r\n\
+         expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).expect("the server reads");
     let mut interim = [0; 25];
@@ -119,7 +125,7 @@ fn await_refusals(address: SocketAddr) {
 fn request_in_flight_is_answered_and_closes_connection() {
     let mut server = Bulkhead::start();
     let body = json!({ "policy": POLICY }).to_string();
-    let mut stream = begin_request(&server, &body);
+    let mut stream = begin_request(&server, "sys/policies/acl/slow", body.len());
     server.signal("TERM");
     await_refusals(server.address());
     stream.write_all(body.as_bytes()).expect("the connection is open");
@@ -134,25 +140,16 @@ fn request_in_flight_is_answered_and_closes_connection() {
 
 #[test]
 fn requests_past_timeout_are_cut_and_counted() {
-    let (mut server, root) = open_with("shutdown_timeout = 1");
+    let (mut server, _, root) = open_with("shutdown_timeout = 5");
     root.read("sys/health").expect(200);
-    let _stream = begin_stuck_request(&server);
+    // The body never comes.
+    let _stream = begin_request(&server, "sys/unseal", 100);
+    // The stuck request is then the only connection.
+    drop(root);
     server.signal("TERM");
     let status = server.ended(PATIENCE).expect("the process ends");
     assert_eq!(status.code(), Some(0), "{}", server.printed());
     server.wait_for_print("level=warn event=stopped all-requests-answered=false connections-cut=1");
-}
-
-/// Begins a request with an open body, whose rest never comes.
-fn begin_stuck_request(server: &Bulkhead) -> TcpStream {
-    let mut stream = TcpStream::connect(server.address()).expect("the server listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes the option");
-    let head = "POST /v1/sys/unseal HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
-                content-length: 100\r\n\r\n";
-    stream.write_all(head.as_bytes()).expect("the server reads");
-    let mut interim = [0; 25];
-    stream.read_exact(&mut interim).expect("the server asks for the body");
-    stream
 }
 
 /// The socket of a service manager, which reads every notification at once: the queue of such a
@@ -181,11 +178,14 @@ impl ManagerSocket {
         Self { received, path, _folder: folder }
     }
 
-    /// Receives until a notification contains `part`, and returns that notification.
+    /// Receives until a notification contains `part`, for at most [`PATIENCE`], and returns that
+    /// notification.
     #[track_caller]
     fn await_part(&self, part: &str) -> String {
+        let start = Instant::now();
         loop {
-            let received = self.received.recv_timeout(PATIENCE);
+            let left = PATIENCE.saturating_sub(start.elapsed());
+            let received = self.received.recv_timeout(left);
             let text = received.unwrap_or_else(|error| panic!("no {part} arrived: {error}"));
             if text.contains(part) {
                 return text;
@@ -234,7 +234,7 @@ fn look_up(address: SocketAddr) -> Result<String, String> {
 }
 
 #[test]
-fn restart_with_kept_socket_fails_no_request() {
+fn restart_with_handed_over_socket_fails_no_request() {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = socket.local_addr().expect("a bound socket");
     let data = Folder::new("activated");
