@@ -242,8 +242,18 @@ impl Bulkhead {
     /// # Panics
     /// After 10 s without `part`.
     pub fn wait_for_print(&self, part: &str) {
+        self.wait_for_print_after(0, part);
+    }
+
+    /// Waits like [`Bulkhead::wait_for_print`], without the first `before` bytes of
+    /// [`Bulkhead::printed`]: an earlier start may have printed the same line.
+    ///
+    /// # Panics
+    /// After 10 s without `part`.
+    pub fn wait_for_print_after(&self, before: usize, part: &str) {
         let what = format!("{part} is printed");
-        wait::until_true(&what, Duration::from_secs(10), || self.printed().contains(part));
+        let is_printed = || self.printed()[before..].contains(part);
+        wait::until_true(&what, Duration::from_secs(10), is_printed);
     }
 
     /// Prepares a command of the command-line client for this server.

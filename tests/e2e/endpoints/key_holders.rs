@@ -26,7 +26,8 @@ pub(super) fn recovery_rows() -> Vec<EndpointCall> {
     let body = json!({ "secret_shares": 1, "secret_threshold": 1, "require_verification": true });
     let (open, privileged) = ("sys/rekey-recovery-key/init", "sys/rotate/recovery/init");
     let (verify, with_token) = ("sys/rekey-recovery-key/verify", "sys/rotate/recovery/verify");
-    let (kept, kept_too) = ("sys/rekey/recovery-key-backup", "sys/rotate/recovery/backup");
+    let (backup, backup_with_token) =
+        ("sys/rekey/recovery-key-backup", "sys/rotate/recovery/backup");
     vec![
         row("sys-rekey-recovery-key-init.read", open, Value::Null, 200),
         row("sys-rekey-recovery-key-init.write", open, body.clone(), 200),
@@ -42,10 +43,10 @@ pub(super) fn recovery_rows() -> Vec<EndpointCall> {
         row("sys-rotate-recovery-verify.delete", with_token, Value::Null, 200),
         row("sys-rotate-recovery-verify.write", with_token, share(), 200),
         row("sys-rotate-recovery-init.delete", privileged, Value::Null, 204),
-        row("sys-rekey-recovery-key-backup.read", kept, Value::Null, 400),
-        row("sys-rekey-recovery-key-backup.delete", kept, Value::Null, 204),
-        row("sys-rotate-recovery-backup.read", kept_too, Value::Null, 400),
-        row("sys-rotate-recovery-backup.delete", kept_too, Value::Null, 204),
+        row("sys-rekey-recovery-key-backup.read", backup, Value::Null, 400),
+        row("sys-rekey-recovery-key-backup.delete", backup, Value::Null, 204),
+        row("sys-rotate-recovery-backup.read", backup_with_token, Value::Null, 400),
+        row("sys-rotate-recovery-backup.delete", backup_with_token, Value::Null, 204),
     ]
 }
 
