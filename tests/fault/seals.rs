@@ -16,7 +16,7 @@ use std::process::Command;
 const SHAMIR: &str = "seal \"shamir\" {}";
 
 /// Returns the static seal with these keys, the current one first.
-fn of_keys(keys: &Path, names: &[&str]) -> String {
+fn static_seal(keys: &Path, names: &[&str]) -> String {
     let words = ["current", "previous"];
     let settings = words.iter().zip(names).map(|(word, name)| {
         let file = keys.join(name);
@@ -56,7 +56,7 @@ impl SealLife {
     }
 
     fn seal(&self, names: &[&str]) -> String {
-        of_keys(self.keys.path(), names)
+        static_seal(self.keys.path(), names)
     }
 
     /// Starts the server, which opens the data by itself.
@@ -108,7 +108,7 @@ impl StoppedData {
     }
 
     #[track_caller]
-    fn assert_kept(&self, server: &Bulkhead) {
+    fn assert_policy_readable(&self, server: &Bulkhead) {
         self.operators.root(server).read("sys/policies/acl/kept").expect(200);
     }
 
@@ -142,21 +142,21 @@ fn fault_in_migration_to_static(fault: &str) {
     points::each_behind("migration to a static seal", fault, first, |number| {
         let injected = InjectedFault::at(fault, number);
         let (mut life, has_started) = started(&injected.environment());
-        if !has_started {
-            return true;
-        }
-        let migrated = template.migrate(&life.server);
-        let came = injected.end(&mut life.server, &migrated);
+        let migrated = match has_started {
+            true => template.migrate(&life.server),
+            false => Err(FaultObserved),
+        };
+        let came = !has_started || injected.end(&mut life.server, &migrated);
         life.server.start_again();
         let status = seal_status(&life.server);
         if status["migration"] == true {
             assert!(migrated.is_err(), "{fault}@{number}: the migration was answered");
             assert!(template.migrate(&life.server).is_ok(), "{fault}@{number}");
         }
-        template.assert_kept(&life.server);
+        template.assert_policy_readable(&life.server);
         life.server.kill();
         life.opens_by(&life.seal(&["one"]));
-        template.assert_kept(&life.server);
+        template.assert_policy_readable(&life.server);
         came
     });
 }
@@ -172,11 +172,11 @@ fn fault_in_migration_to_shamir(fault: &str) {
     points::each_behind("migration to Shamir's shares", fault, first, |number| {
         let injected = InjectedFault::at(fault, number);
         let (mut life, has_started) = started(&injected.environment());
-        if !has_started {
-            return true;
-        }
-        let migrated = template.migrate(&life.server);
-        let came = injected.end(&mut life.server, &migrated);
+        let migrated = match has_started {
+            true => template.migrate(&life.server),
+            false => Err(FaultObserved),
+        };
+        let came = !has_started || injected.end(&mut life.server, &migrated);
         life.server.start_again();
         if seal_status(&life.server)["migration"] == true {
             assert!(migrated.is_err(), "{fault}@{number}: the migration was answered");
@@ -187,7 +187,7 @@ fn fault_in_migration_to_shamir(fault: &str) {
                 give(&life.server, key).expect(200);
             }
         }
-        template.assert_kept(&life.server);
+        template.assert_policy_readable(&life.server);
         came
     });
 }
@@ -208,10 +208,10 @@ fn fault_in_key_replacement(fault: &str) {
             Err(FaultObserved) => true,
         };
         life.opens_by(&both);
-        template.assert_kept(&life.server);
+        template.assert_policy_readable(&life.server);
         life.server.kill();
         life.opens_by(&life.seal(&["two"]));
-        template.assert_kept(&life.server);
+        template.assert_policy_readable(&life.server);
         came
     });
 }
@@ -223,11 +223,12 @@ fn fault_in_initialisation(fault: &str) {
         let mut life = SealLife::on(Folder::new("seal-data"));
         let seal = life.seal(&["one"]);
         life.configure(&seal);
-        if life.server.start_with(&injected.environment()).is_err() {
-            return true;
-        }
-        let answer = write(&life.server.client(None), "sys/init", &fields);
-        let came = injected.end(&mut life.server, &answer);
+        let has_started = life.server.start_with(&injected.environment()).is_ok();
+        let answer = match has_started {
+            true => write(&life.server.client(None), "sys/init", &fields),
+            false => Err(FaultObserved),
+        };
+        let came = !has_started || injected.end(&mut life.server, &answer);
         life.server.start_again();
         let is_initialised = seal_status(&life.server)["initialized"] == true;
         match answer {
@@ -238,6 +239,8 @@ fn fault_in_initialisation(fault: &str) {
             }
             Err(FaultObserved) if is_initialised => {
                 assert_eq!(seal_status(&life.server)["sealed"], false);
+                life.server.kill();
+                life.opens_by(&seal);
             }
             Err(FaultObserved) => {
                 life.server.client(None).write("sys/init", &fields).expect(200);
