@@ -164,7 +164,7 @@ pub(super) fn a_flipped_byte_damages_only_its_record() {
 }
 
 /// Flips a byte in each row that matches `condition`, and returns their number.
-fn flip_where(server: &Bulkhead, condition: &str) -> usize {
+pub(super) fn flip_where(server: &Bulkhead, condition: &str) -> usize {
     let mut flipped = 0;
     edit(&database(server), async |connection: &mut SqliteConnection| {
         let text = format!("SELECT space, key, sealed FROM record WHERE {condition}");

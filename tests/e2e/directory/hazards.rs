@@ -53,6 +53,8 @@ fn role(root: &Client) -> Answer {
 
 /// Refusal without an answer of the directory.
 const NO_ANSWER: &str = "the server did not answer in time";
+/// Refusal of a connection that failed.
+const BROKEN: &str = "the connection was not made or broke";
 /// Refusal of an answer that points to another server.
 const REFERRAL: &str = "referral to another server, which is not followed";
 
@@ -188,13 +190,16 @@ fn nothing_is_sent_in_clear_if_starttls_fails() {
         [request.result(0), bind.result(0)].concat()
     };
     for (words, liar) in [
-        (NO_ANSWER, LyingDirectory::start(consent)),
-        ("refuses StartTLS", LyingDirectory::start(refusal)),
-        ("sent more than the consent to StartTLS", LyingDirectory::start(injection)),
+        // The end of the liar's connection may come before the end of the time for the handshake.
+        (&[NO_ANSWER, BROKEN][..], LyingDirectory::start(consent)),
+        (&["refuses StartTLS"], LyingDirectory::start(refusal)),
+        (&["sent more than the consent to StartTLS"], LyingDirectory::start(injection)),
     ] {
         let (_bulkhead, root) = configured(&liar, json!({ "starttls": true }));
-        role(&root).refused(502, words);
-        assert_unsaid(&liar, words);
+        let refused = role(&root).expect(502);
+        let errors = refused.errors();
+        assert!(words.iter().any(|part| errors.contains(part)), "{words:?}: {errors}");
+        assert_unsaid(&liar, words[0]);
     }
 }
 
@@ -211,7 +216,7 @@ fn clear_text_server_never_replaces_secured_server() {
     let moved = json!({ "url": urls, "bindpass": BINDPASS });
     let mixed = root.write("directory/config", &moved).expect(200);
     assert!(mixed.warnings().contains("is never asked"), "{}", mixed.warnings());
-    role(&root).refused(502, "the connection was not made or broke");
+    role(&root).refused(502, BROKEN);
     assert_unsaid(&liar, "a secured server is down");
     let starttls = json!({ "starttls": true, "bindpass": BINDPASS });
     root.write("directory/config", &starttls).expect(204);
