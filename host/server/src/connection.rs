@@ -78,13 +78,15 @@ const METHODS: std::ops::RangeInclusive<u8> = b'A'..=b'Z';
 pub(crate) struct ConnectionTimeouts {
     /// Timeout of the handshake.
     pub(crate) handshake: Duration,
+    /// Maximum time before the first request of a connection, once the server stops.
+    pub(crate) first_request: Duration,
     /// Maximum time during which a client may read nothing of its answer.
     pub(crate) read: Duration,
 }
 
 impl Default for ConnectionTimeouts {
     fn default() -> Self {
-        Self { handshake: HANDSHAKE_TIME, read: READ_TIME }
+        Self { handshake: HANDSHAKE_TIME, first_request: FIRST_REQUEST_TIME, read: READ_TIME }
     }
 }
 
@@ -120,24 +122,24 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     stream: AcceptedStream,
     peer: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
-    ConnectionTimeouts { handshake, read }: ConnectionTimeouts,
+    timeouts: ConnectionTimeouts,
 ) {
     let stream = match stream {
-        AcceptedStream::Unix(stream) => return serve_http1(stream, peer, frontend, read).await,
+        AcceptedStream::Unix(stream) => return serve_http1(stream, peer, frontend, timeouts).await,
         AcceptedStream::Tcp(stream, tls) => {
             // Answers are small and complete. If the socket refuses the option, answers are only a
             // little later.
             stream.set_nodelay(true).unwrap_or_default();
-            let Some(tls) = tls else { return serve_http1(stream, peer, frontend, read).await };
-            let shaken = shake_hands(stream, &tls, read);
-            finish_handshake(shaken, handshake, &peer.slot).await
+            let Some(tls) = tls else { return serve_http1(stream, peer, frontend, timeouts).await };
+            let shaken = shake_hands(stream, &tls, timeouts.read);
+            finish_handshake(shaken, timeouts, &peer.slot).await
         }
     };
     let Some(stream) = stream else { return };
     if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
-        serve_http2(stream, peer, frontend, read).await;
+        serve_http2(stream, peer, frontend, timeouts.read).await;
     } else {
-        serve_http1(stream, peer, frontend, read).await;
+        serve_http1(stream, peer, frontend, timeouts).await;
     }
 }
 
@@ -145,10 +147,10 @@ pub(crate) async fn serve<A: RequestAnswerer>(
 /// ends soon, because the client has a request.
 async fn finish_handshake<S>(
     handshake: impl Future<Output = Option<S>>,
-    limit: Duration,
+    timeouts: ConnectionTimeouts,
     slot: &ConnectionSlot,
 ) -> Option<S> {
-    let mut handshake = pin!(tokio::time::timeout(limit, handshake));
+    let mut handshake = pin!(tokio::time::timeout(timeouts.handshake, handshake));
     let close = tokio::select! {
         done = handshake.as_mut() => return done.ok().flatten(),
         close = slot.close_requested() => close,
@@ -158,7 +160,7 @@ async fn finish_handshake<S>(
         CloseMoment::AfterAnswer => {
             // The connection that follows the handshake has to close, too.
             slot.repeat_close();
-            let soon = tokio::time::timeout(FIRST_REQUEST_TIME, handshake).await;
+            let soon = tokio::time::timeout(timeouts.first_request, handshake).await;
             soon.ok().and_then(Result::ok).flatten()
         }
     }
@@ -190,7 +192,7 @@ async fn serve_http1<A: RequestAnswerer>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     ConnectionPeer { origin, slot }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
-    read: Duration,
+    timeouts: ConnectionTimeouts,
 ) {
     let (frontend, slot) = (&*frontend, &slot);
     let is_closing = &AtomicBool::new(false);
@@ -204,7 +206,7 @@ async fn serve_http1<A: RequestAnswerer>(
         let bind = |body: UnsentBody| body.bind_to_connection(slot, budget).keep_busy(busy);
         Ok::<_, ToldToClose>(reply.map(bind))
     });
-    let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, read)));
+    let stream = TokioIo::new(WithErrorBody::new(WriteTimeout::new(stream, timeouts.read)));
     let unused = slot.idle_since();
     let mut connection = pin!(http1_builder().serve_connection(stream, service));
     tokio::select! {
@@ -221,7 +223,7 @@ async fn serve_http1<A: RequestAnswerer>(
     tokio::select! {
         _ = connection => {}
         () = cut_requested(slot) => {}
-        () = stays_unused(slot, unused) => {}
+        () = stays_unused(slot, unused, timeouts.first_request) => {}
     }
 }
 
@@ -230,9 +232,9 @@ async fn cut_requested(slot: &ConnectionSlot) {
     while slot.close_requested().await != CloseMoment::AtOnce {}
 }
 
-/// Resolves if a closing connection, idle since `unused`, has no first request in time.
-async fn stays_unused(slot: &ConnectionSlot, unused: Option<u64>) {
-    tokio::time::sleep(FIRST_REQUEST_TIME).await;
+/// Resolves if a closing connection, idle since `unused`, has no first request within `limit`.
+async fn stays_unused(slot: &ConnectionSlot, unused: Option<u64>, limit: Duration) {
+    tokio::time::sleep(limit).await;
     if slot.idle_since() != unused {
         std::future::pending().await
     }

@@ -21,8 +21,11 @@ const SOON: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Timeouts longer than a test: a connection that closes has another reason.
-const ENDLESS: ConnectionTimeouts =
-    ConnectionTimeouts { handshake: Duration::from_secs(3_600), read: Duration::from_secs(3_600) };
+const ENDLESS: ConnectionTimeouts = ConnectionTimeouts {
+    handshake: Duration::from_secs(3_600),
+    first_request: Duration::from_secs(3_600),
+    read: Duration::from_secs(3_600),
+};
 
 pub(super) async fn start_tls(authority: &TestAuthority) -> Running {
     start_settings(authority.serve(&authority.sign(7))).await
@@ -138,14 +141,22 @@ async fn stop_finishes_http2_requests_in_flight() {
 #[tokio::test]
 async fn handshake_after_stop_still_leads_to_answer() {
     let authority = TestAuthority::new();
-    let Running { address, gate, stop, ended } = start_tls(&authority).await;
+    let config = ListenerConfig::at("127.0.0.1:0");
+    let timeouts = ConnectionTimeouts {
+        first_request: super::stops::FIRST_REQUEST,
+        ..ConnectionTimeouts::default()
+    };
+    let Running { address, gate, stop, ended } =
+        start_tls_within(&authority, config, timeouts).await;
     let fresh = TcpStream::connect(address).await.unwrap();
     // The request shows that the older connection was accepted.
     let (mut sender, _connection) = http2(address, &authority).await;
     let waiting = tokio::spawn(sender.send_request(request2("/v1/wait")));
     gate.entered.notified().await;
+    let idle = connect(address, client(&authority, "http/1.1")).await.unwrap();
+    let idle = super::stops::become_idle(idle).await;
     stop.send(()).unwrap();
-    super::stops::await_closing(address).await;
+    super::stops::await_closing(idle).await;
     let client = client(&authority, "http/1.1");
     let mut stream = client.connect(server_name("localhost").unwrap(), fresh).await.unwrap();
     let persistent = get("/v1/a").replace("close", "keep-alive");
