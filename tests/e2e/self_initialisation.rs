@@ -163,6 +163,9 @@ fn empty_server_sets_itself_up_once() {
     unattended.start();
     unattended.administrator().read("secret/data/orders").expect(404);
     unattended.server.assert_silent(PASSWORD);
+    assert!(unattended.server.stop());
+    fs::remove_file(unattended.folder.path().join("admin.hcl")).expect("the policy is removed");
+    unattended.server.start_with(&[]).expect("a later start needs no source");
 }
 
 #[test]
@@ -189,6 +192,12 @@ fn failed_block_is_undone_and_run_again() {
         let refusal = "request \"three\" of initialize \"second\": 400";
         unattended.server.wait_for_print_after(before, refusal);
     }
+    assert!(unattended.server.data().join("bulkhead.db.undone").exists());
+    unattended.configure(ADMINISTRATOR.split("initialize").next().unwrap_or_default());
+    let before = unattended.server.printed().len();
+    let status = unattended.server.start_with(&[]).unwrap_err();
+    assert_eq!(status.code(), Some(1));
+    unattended.server.wait_for_print_after(before, "the data are set up in part: 2 blocks");
     // A mount that was enabled already would be refused.
     unattended.configure(&blocks(&enable("three")));
     unattended.start();
@@ -240,7 +249,7 @@ fn self_initialisation_leaves_initialised_data_alone() {
     fs::write(unattended.folder.path().join("admin.hcl"), POLICY).expect("a policy");
     unattended.start();
     let login = json!({ "password": PASSWORD });
-    // No mount is there, so that the path is no login.
+    // No mount is there, so that the path is not a login.
     let refused = unattended.server.client(None).write("auth/userpass/login/admin", &login);
     refused.refused(403, "this path needs a token");
 }

@@ -26,10 +26,9 @@ Reads every record of PATH, a data directory that no server uses or a snapshot, 
 damage by mount and record. Nothing is changed, and no server is asked.
 
   -key-file=FILE    open every record with the keys in FILE: unseal keys or recovery keys, a key
-                    in each line, or the key of a static seal. FILE must be closed to its group
-                    and to others (mode 600): mode 640, which the server accepts for the key of a
-                    seal, is refused. With - the command asks at the terminal, or reads standard
-                    input. Without keys only the structure is checked.
+                    in each line, or the key of a static seal. FILE must not be writable by its
+                    group, nor open to others. With - the command asks at the terminal, or reads
+                    standard input. Without keys only the structure is checked.
   -format=json      print the report as JSON
 
 Exit code 0: no damage; 1: damage, or the data cannot be read; 2: wrong usage.

@@ -197,8 +197,8 @@ impl KeySetting {
     fn parse(&self, content: &[u8]) -> Result<StaticKey, String> {
         StaticKey::parse(&self.id, content).ok_or_else(|| {
             format!(
-                "{self} holds {} bytes that are not a key; give {KEY_BYTES} random bytes, raw or in \
-                 base64 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
+                "{self} holds {} bytes that are not a key; give {KEY_BYTES} random bytes, raw or \
+                 in base64 or hexadecimal, such as the output of: openssl rand -hex {KEY_BYTES}",
                 content.len()
             )
         })

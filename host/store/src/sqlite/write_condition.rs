@@ -17,8 +17,8 @@ pub enum WriteCondition {
     /// The last write was stored, or nothing was written yet.
     #[default]
     Works,
-    /// The disk had no room for a write, and since then nothing was stored, or a few seconds have not
-    /// passed. Reads continue.
+    /// The disk had no room for a write, and since then nothing was stored, or a few seconds have
+    /// not passed. Reads continue.
     DiskFull,
     /// An I/O error stopped all writes until the next start. Reads continue.
     Stopped,

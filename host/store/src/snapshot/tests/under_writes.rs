@@ -33,7 +33,7 @@ impl Rounds {
         self.completed.load(Ordering::Relaxed)
     }
 
-    async fn reach(&self, least: u32) {
+    async fn wait_for(&self, least: u32) {
         let reached = async {
             while self.completed() < least {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -46,10 +46,10 @@ impl Rounds {
 /// Takes a snapshot, of which the writer completes two rounds between the first and the second
 /// piece.
 async fn take_during(rounds: &Rounds, store: &Arc<Store>) -> Vec<u8> {
-    rounds.reach(1).await;
+    rounds.wait_for(1).await;
     let mut stream = store.snapshot(origin()).await.unwrap();
     let mut bytes = next(&mut stream).await.unwrap().unwrap();
-    rounds.reach(rounds.completed() + 2).await;
+    rounds.wait_for(rounds.completed() + 2).await;
     while let Some(piece) = next(&mut stream).await {
         bytes.extend_from_slice(&piece.unwrap());
     }
