@@ -3,11 +3,10 @@
 
 use bulkhead_tests::operators::{Operators, give, seal_status};
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::static_seal;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 const SHAMIR: &str = "seal \"shamir\" {}";
 
@@ -32,7 +31,7 @@ impl SealedServer {
 
     /// Initialises a server with the static seal `one` and two of three recovery keys.
     fn initialised() -> (Self, Operators) {
-        let sealed = Self::start(|folder| static_seal(folder, "one", None));
+        let sealed = Self::start(|folder| static_seal::block(folder.path(), &["one"]));
         let operators = sealed.initialise(3, 2);
         (sealed, operators)
     }
@@ -85,34 +84,6 @@ impl SealedServer {
     }
 }
 
-/// Returns the seal with the key `current`, and maybe a previous key. A key is a file of its name;
-/// a missing file is made.
-fn static_seal(folder: &Folder, current: &str, previous: Option<&str>) -> String {
-    let current = format!(
-        "current_key_id = {current:?}\ncurrent_key = \"file://{}\"\n",
-        key_file(folder, current).display()
-    );
-    let previous = previous.map(|id| {
-        let file = key_file(folder, id);
-        format!("previous_key_id = {id:?}\nprevious_key = \"file://{}\"\n", file.display())
-    });
-    format!("seal \"static\" {{\n{current}{}}}", previous.unwrap_or_default())
-}
-
-fn key_file(folder: &Folder, name: &str) -> PathBuf {
-    let file = folder.path().join(name);
-    if !file.exists() {
-        let digit = name.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte));
-        write_key(&file, format!("{digit:02x}").repeat(32).as_bytes(), 0o600);
-    }
-    file
-}
-
-fn write_key(file: &PathBuf, content: &[u8], mode: u32) {
-    fs::write(file, content).expect("a file can be written");
-    fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("a mode can be set");
-}
-
 /// Reads recovery keys and root token from the answer of an initialisation or a rekey.
 #[track_caller]
 fn recovery_operators(body: &Value, threshold: usize) -> Operators {
@@ -133,7 +104,7 @@ fn write_policy(client: &Client) {
 
 #[test]
 fn static_seal_opens_after_init_kill_and_stop() {
-    let mut sealed = SealedServer::start(|folder| static_seal(folder, "one", None));
+    let mut sealed = SealedServer::start(|folder| static_seal::block(folder.path(), &["one"]));
     let status = seal_status(&sealed.server);
     assert_eq!((&status["type"], &status["initialized"]), (&json!("static"), &json!(false)));
     assert_eq!((&status["recovery_seal"], &status["migration"]), (&json!(true), &json!(false)));
@@ -159,10 +130,11 @@ fn static_seal_opens_after_init_kill_and_stop() {
     sealed.server.kill();
     sealed.server.start_again();
     sealed.assert_open(&operators);
-    let same = static_seal(&sealed.folder, "one", None);
+    let same = static_seal::block(sealed.folder.path(), &["one"]);
     sealed.restart(&same);
     sealed.assert_open(&operators);
-    let key = fs::read_to_string(key_file(&sealed.folder, "one")).expect("the key");
+    let key =
+        fs::read_to_string(static_seal::key_file(sealed.folder.path(), "one")).expect("the key");
     for secret in operators.keys.iter().chain([&key, &operators.token]) {
         sealed.server.assert_silent(secret);
     }
@@ -187,17 +159,17 @@ fn deliberate_seal_holds_until_next_start() {
 fn replaced_static_key_opens_alone_after_one_start() {
     let (mut sealed, operators) = SealedServer::initialised();
     write_policy(&operators.root(&sealed.server));
-    let both = static_seal(&sealed.folder, "two", Some("one"));
+    let both = static_seal::block(sealed.folder.path(), &["two", "one"]);
     sealed.restart(&both);
     sealed.assert_open(&operators);
     sealed.server.wait_for_print("seal-key-replaced");
     sealed.restart(&both);
     sealed.server.wait_for_print("previous-seal-key-unused");
-    let new = static_seal(&sealed.folder, "two", None);
+    let new = static_seal::block(sealed.folder.path(), &["two"]);
     sealed.restart(&new);
     sealed.assert_open(&operators);
     assert!(sealed.server.stop());
-    let old = static_seal(&sealed.folder, "one", None);
+    let old = static_seal::block(sealed.folder.path(), &["one"]);
     sealed.refuses(&old, &["sealed with the key \"two\"", "previous_key_id = \"two\"", "-migrate"]);
     sealed.configure(&new);
     sealed.server.start_again();
@@ -209,19 +181,22 @@ fn unusable_static_key_stops_start_without_change() {
     let (mut sealed, operators) = SealedServer::initialised();
     write_policy(&operators.root(&sealed.server));
     assert!(sealed.server.stop());
-    let (seal, file) = (static_seal(&sealed.folder, "one", None), key_file(&sealed.folder, "one"));
+    let (seal, file) = (
+        static_seal::block(sealed.folder.path(), &["one"]),
+        static_seal::key_file(sealed.folder.path(), "one"),
+    );
     let right = fs::read(&file).expect("the key");
     for (content, mode, words) in [
         (&b"00".repeat(32)[..], 0o600, &["does not open the data", "\"one\""][..]),
         (&right[1..], 0o600, &["holds 63 bytes", "openssl rand"]),
         (&right, 0o644, &["open to others", "chmod 600"]),
     ] {
-        write_key(&file, content, mode);
+        static_seal::write_key(&file, content, mode);
         sealed.refuses(&seal, words);
     }
     fs::remove_file(&file).expect("the key can be removed");
     sealed.refuses(&seal, &["current_key", "cannot be read"]);
-    write_key(&file, &right, 0o600);
+    static_seal::write_key(&file, &right, 0o600);
     sealed.server.start_again();
     sealed.assert_open(&operators);
 }
@@ -282,7 +257,7 @@ fn data_migrate_between_seals_in_both_directions() {
     let operators = Operators::initialise(&sealed.server, 3, 2);
     operators.unseal(&sealed.server);
     write_policy(&operators.root(&sealed.server));
-    let seal = static_seal(&sealed.folder, "one", None);
+    let seal = static_seal::block(sealed.folder.path(), &["one"]);
     sealed.restart(&seal);
     let status = seal_status(&sealed.server);
     assert_eq!(
@@ -305,7 +280,8 @@ fn data_migrate_between_seals_in_both_directions() {
 
     // The key of the seal is lost: the recovery keys, which were the unseal keys, open the data.
     sealed.server.kill();
-    fs::remove_file(key_file(&sealed.folder, "one")).expect("the key can be removed");
+    fs::remove_file(static_seal::key_file(sealed.folder.path(), "one"))
+        .expect("the key can be removed");
     sealed.configure(SHAMIR);
     sealed.server.start_again();
     assert_eq!(seal_status(&sealed.server)["migration"], true);
@@ -323,7 +299,7 @@ fn data_migrate_between_seals_in_both_directions() {
 
 #[test]
 fn server_without_recovery_keys_opens_by_seal_alone() {
-    let mut sealed = SealedServer::start(|folder| static_seal(folder, "one", None));
+    let mut sealed = SealedServer::start(|folder| static_seal::block(folder.path(), &["one"]));
     let body = json!({ "recovery_shares": 0, "recovery_threshold": 0 });
     let answer = sealed.nobody().write("sys/init", &body).expect(200).body;
     assert_eq!(answer["recovery_keys"], json!([]));
@@ -337,7 +313,7 @@ fn server_without_recovery_keys_opens_by_seal_alone() {
     sealed.restart(SHAMIR);
     let refused = migrate(&sealed.server, &"ab".repeat(33)).expect(400);
     assert!(refused.errors().contains("nobody holds a share"), "{refused:?}");
-    let seal = static_seal(&sealed.folder, "one", None);
+    let seal = static_seal::block(sealed.folder.path(), &["one"]);
     sealed.restart(&seal);
     sealed.assert_open(&operators);
 }
@@ -354,7 +330,7 @@ fn check_reads_seal_and_names_its_key() {
     let valid = check();
     let text = String::from_utf8_lossy(&valid.stdout).into_owned();
     assert!(valid.status.success() && text.contains("opened by the key \"one\""), "{valid:?}");
-    write_key(&key_file(&sealed.folder, "one"), b"short", 0o600);
+    static_seal::write_key(&static_seal::key_file(sealed.folder.path(), "one"), b"short", 0o600);
     let refused = check();
     let text = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(refused.status.code() == Some(1) && text.contains("holds 5 bytes"), "{refused:?}");

@@ -3,9 +3,9 @@
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::seal_status;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::static_seal;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const PASSWORD: &str = "Tz4-Kp9-Wq2";
@@ -27,18 +27,14 @@ impl UnattendedServer {
     }
 
     fn configure(&self, blocks: &str) {
-        let key = self.folder.path().join("seal.key");
-        fs::write(&key, "3a".repeat(32)).expect("a key can be written");
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode can be set");
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
              storage \"sqlite\" {{ path = {path:?} }}\n\
              audit \"file\" \"main\" {{ path = {log:?} }}\n\
-             seal \"static\" {{\n  current_key_id = \"1\"\n  current_key = \"file://{key}\"\n}}\n\
-             {blocks}\n",
+             {seal}{blocks}\n",
             path = self.server.data(),
             log = self.folder.path().join("audit.log"),
-            key = key.display(),
+            seal = static_seal::block(self.folder.path(), &["1"]),
             blocks = blocks.replace("FOLDER", &self.folder.path().display().to_string()),
         );
         fs::write(self.folder.path().join("bulkhead.hcl"), text).expect("a file can be written");

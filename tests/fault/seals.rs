@@ -7,26 +7,13 @@ use crate::points;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, give, seal_status};
 use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::static_seal;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 const SHAMIR: &str = "seal \"shamir\" {}";
-
-/// Returns the static seal with these keys, the current one first.
-fn static_seal(keys: &Path, names: &[&str]) -> String {
-    let words = ["current", "previous"];
-    let settings = words.iter().zip(names).map(|(word, name)| {
-        let file = keys.join(name);
-        let digits = if *name == "one" { "11" } else { "22" };
-        fs::write(&file, digits.repeat(32)).expect("a key can be written");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("a mode can be set");
-        format!("  {word}_key_id = {name:?}\n  {word}_key = \"file://{}\"\n", file.display())
-    });
-    format!("seal \"static\" {{\n{}}}", settings.collect::<String>())
-}
 
 /// A life: a server of its own, with its configuration and keys.
 struct SealLife {
@@ -56,7 +43,7 @@ impl SealLife {
     }
 
     fn seal(&self, names: &[&str]) -> String {
-        static_seal(self.keys.path(), names)
+        static_seal::block(self.keys.path(), names)
     }
 
     /// Starts the server, which opens the data by itself.

@@ -6,9 +6,9 @@ use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::seal_status;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::static_seal;
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
 const SIGKILL: i32 = 9;
@@ -45,15 +45,12 @@ initialize "secrets" {
 "#;
 
 fn configure(server: &Bulkhead, folder: &Folder, blocks: &str) {
-    let key = folder.path().join("seal.key");
-    fs::write(&key, "4d".repeat(32)).expect("a key can be written");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode can be set");
     let text = format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
          storage \"sqlite\" {{ path = {:?} }}\n\
-         seal \"static\" {{\n  current_key_id = \"1\"\n  current_key = \"file://{}\"\n}}\n{blocks}",
+         {}{blocks}",
         server.data(),
-        key.display(),
+        static_seal::block(folder.path(), &["1"]),
     );
     fs::write(folder.path().join("bulkhead.hcl"), text).expect("a file can be written");
 }

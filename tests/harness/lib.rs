@@ -28,6 +28,7 @@ pub mod scheduler;
 pub mod server_script;
 pub mod signer;
 pub mod socket;
+pub mod static_seal;
 pub mod tls_client;
 pub mod wait;
 

@@ -4,8 +4,9 @@
 use crate::bulkhead::Bulkhead;
 use crate::client::{Answer, Client};
 use crate::paths::{Folder, binary};
+use crate::static_seal;
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// Keys and root token of an initialised server.
 pub struct Operators {
@@ -35,7 +36,7 @@ pub fn sealed(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
 /// generate a root token and rekey without a token.
 #[track_caller]
 pub fn of_key_holders(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
-    let server = configured("");
+    let server = configured(|_| String::new());
     let operators = Operators::initialise(&server, shares, threshold);
     (server, operators)
 }
@@ -44,32 +45,27 @@ pub fn of_key_holders(shares: usize, threshold: usize) -> (Bulkhead, Operators) 
 /// keys.
 #[track_caller]
 pub fn of_recovery_keys(shares: usize, threshold: usize) -> (Bulkhead, Operators) {
-    let server = configured(
-        "seal \"static\" {\n  current_key_id = \"1\"\n  current_key = \"file://KEY\"\n}\n",
-    );
+    let server = configured(|folder| static_seal::block(folder, &["1"]));
     let body = json!({ "recovery_shares": shares, "recovery_threshold": threshold });
     let mut answer = server.client(None).write("sys/init", &body).expect(200).body;
     answer["keys"] = answer["recovery_keys"].take();
     (server, Operators::of(&answer, threshold))
 }
 
-/// Starts a server with a configuration file. `KEY` in `more` stands for a file with a key.
-fn configured(more: &str) -> Bulkhead {
+/// Starts a server with a configuration file, which has the block of `seal` for the data folder.
+fn configured(seal: impl Fn(&Path) -> String) -> Bulkhead {
     let data = Folder::new("key-holders");
-    let (file, key) = (data.path().join("bulkhead.hcl"), data.path().join("seal.key"));
+    let file = data.path().join("bulkhead.hcl");
     let text = format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
          storage \"sqlite\" {{ path = {path:?} }}\n\
          audit \"file\" \"main\" {{ path = {log:?} }}\n\
-         allow_key_holders = true\n{more}",
+         allow_key_holders = true\n{seal}",
         path = data.path(),
         log = data.path().join("audit.log"),
-        more = more.replace("KEY", &key.display().to_string()),
+        seal = seal(data.path()),
     );
     std::fs::write(&file, text).expect("a file can be written");
-    std::fs::write(&key, "5c".repeat(32)).expect("a file can be written");
-    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))
-        .expect("a mode can be set");
     let mut server = Bulkhead::prepared(binary(), data).configured(file);
     server.start_again();
     server
