@@ -101,10 +101,14 @@ mod tests {
         let scratch = ScratchDirectory::new();
         let path = scratch.path().join("keys");
         fs::write(&path, [7; KEY_BYTES]).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        let Err(StoreFault::Refused(text)) = read_key_file(&path) else { panic!("open") };
-        assert!(text.contains("640"), "{text}");
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(read_key_file(&path).unwrap().len(), 1);
+        for mode in [0o604, 0o620, 0o644] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let Err(StoreFault::Refused(text)) = read_key_file(&path) else { panic!("{mode:o}") };
+            assert!(text.contains(&format!("{mode:03o}")), "{text}");
+        }
+        for mode in [0o600, 0o640] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_key_file(&path).unwrap().len(), 1);
+        }
     }
 }
