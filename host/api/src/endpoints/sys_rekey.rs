@@ -25,60 +25,62 @@ use std::net::IpAddr;
 /// The families of paths for the recovery key.
 const RECOVERY: &str = "sys/rekey-recovery-key";
 const RECOVERY_WITH_TOKEN: &str = "sys/rotate/recovery";
+/// End of the descriptions of these paths.
+const OF_RECOVERY: &str = " of the recovery key";
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
     let families = [
-        for_key_holders("sys/rekey"),
-        for_key_holders(RECOVERY),
-        with_a_token("sys/rotate/root"),
-        with_a_token(RECOVERY_WITH_TOKEN),
+        for_key_holders("sys/rekey", ""),
+        for_key_holders(RECOVERY, OF_RECOVERY),
+        with_a_token("sys/rotate/root", ", with a token"),
+        with_a_token(RECOVERY_WITH_TOKEN, &format!("{OF_RECOVERY}, with a token")),
         backups(),
     ];
     families.into_iter().flatten().collect()
 }
 
-/// Returns the rows for key holders without a token.
-fn for_key_holders(family: &str) -> Vec<Endpoint> {
+/// Returns the rows for key holders without a token. The descriptions end with `end`.
+fn for_key_holders(family: &str, end: &str) -> Vec<Endpoint> {
     let (begun, checked) = (&format!("{family}/init"), &format!("{family}/verify"));
+    let about = |act: &str| format!("{act}{end}");
     vec![
-        read(begun, "state of a rekey").without_a_token(status),
-        write(begun, "begin a rekey").fields(start_fields()).without_a_token(start),
-        delete(begun, "cancel a rekey").fields([nonce()]).without_a_token(cancel),
-        write(&format!("{family}/update"), "give a share of the replaced key")
+        read(begun, &about("state of a rekey")).without_a_token(status),
+        write(begun, &about("begin a rekey")).fields(start_fields()).without_a_token(start),
+        delete(begun, &about("cancel a rekey")).fields([nonce()]).without_a_token(cancel),
+        write(&format!("{family}/update"), &about("give a share of the replaced key"))
             .fields(share_fields())
             .without_a_token(give),
-        read(checked, "number of verified new shares").without_a_token(verification),
-        write(checked, "verify a new share").fields(share_fields()).without_a_token(verify),
-        delete(checked, "restart the verification of new shares")
+        read(checked, &about("number of verified new shares")).without_a_token(verification),
+        write(checked, &about("verify a new share")).fields(share_fields()).without_a_token(verify),
+        delete(checked, &about("restart the verification of new shares"))
             .fields([nonce()])
             .without_a_token(restart),
     ]
 }
 
-/// Returns the rows that need a token.
-fn with_a_token(family: &str) -> Vec<Endpoint> {
+/// Returns the rows that need a token. The descriptions end with `end`.
+fn with_a_token(family: &str, end: &str) -> Vec<Endpoint> {
     let (begun, checked) = (&format!("{family}/init"), &format!("{family}/verify"));
+    let about = |act: &str| format!("{act}{end}");
     let sudo_row = |row: super::row::EndpointBuilder| row.needs_sudo().with_effect();
     vec![
-        read(begun, "state of a rekey, with a token").needs_sudo().handled_by(held_status),
-        sudo_row(write(begun, "begin a rekey, with a token").fields(start_fields()))
+        read(begun, &about("state of a rekey")).needs_sudo().handled_by(held_status),
+        sudo_row(write(begun, &about("begin a rekey")).fields(start_fields()))
             .handled_by(held_start),
-        sudo_row(delete(begun, "cancel a rekey, with a token").fields([nonce()]))
-            .handled_by(held_cancel),
+        sudo_row(delete(begun, &about("cancel a rekey")).fields([nonce()])).handled_by(held_cancel),
         sudo_row(
-            write(&format!("{family}/update"), "give a share of the replaced key, with a token")
+            write(&format!("{family}/update"), &about("give a share of the replaced key"))
                 .fields(share_fields()),
         )
         .handled_by(held_give),
-        read(checked, "number of verified new shares, with a token")
+        read(checked, &about("number of verified new shares"))
             .needs_sudo()
             .handled_by(held_verification),
-        sudo_row(write(checked, "verify a new share, with a token").fields(share_fields()))
+        sudo_row(write(checked, &about("verify a new share")).fields(share_fields()))
             .handled_by(held_verify),
         sudo_row(
-            delete(checked, "restart the verification of new shares, with a token")
-                .fields([nonce()]),
+            delete(checked, &about("restart the verification of new shares")).fields([nonce()]),
         )
         .handled_by(held_restart),
     ]
@@ -86,18 +88,16 @@ fn with_a_token(family: &str) -> Vec<Endpoint> {
 
 /// Returns the rows about stored shares. No share is ever stored.
 fn backups() -> Vec<Endpoint> {
-    let (read_text, delete_text) =
-        ("shares stored in encrypted form: none", "remove stored shares: none");
     let paths = [
-        "sys/rekey/backup",
-        "sys/rekey/recovery-key-backup",
-        "sys/rotate/root/backup",
-        "sys/rotate/recovery/backup",
+        ("sys/rekey/backup", "shares stored in encrypted form", "stored shares"),
+        ("sys/rotate/root/backup", "shares stored encrypted", "shares stored encrypted"),
+        ("sys/rekey/recovery-key-backup", "recovery keys in encrypted form", "stored keys"),
+        ("sys/rotate/recovery/backup", "recovery keys stored encrypted", "keys stored encrypted"),
     ];
-    let rows = paths.map(|path| {
+    let rows = paths.map(|(path, shown, removed)| {
         [
-            read(path, read_text).needs_sudo().handled_by(no_backup),
-            delete(path, delete_text).needs_sudo().handled_by(remove_backup),
+            read(path, &format!("{shown}: none")).needs_sudo().handled_by(no_backup),
+            delete(path, &format!("remove {removed}: none")).needs_sudo().handled_by(remove_backup),
         ]
     });
     rows.into_iter().flatten().collect()
