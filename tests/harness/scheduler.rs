@@ -89,11 +89,13 @@ fn start(server: &mut Bulkhead) {
     started.unwrap_or_else(|status| panic!("ended with {status}:\n{}", server.printed()));
 }
 
-/// Returns the address of the scheduler's API that the server logged last.
+/// Returns the address of the scheduler's API that the last start of the server printed. An earlier
+/// start printed another address, which no longer answers.
 pub fn scheduler_address(server: &Bulkhead) -> SocketAddr {
     let (found, _) = crate::wait::until("the server has a scheduler listener", PATIENCE, || {
         let printed = server.printed();
-        let (_, rest) = printed.rsplit_once("scheduler API on ")?;
+        let (_, start) = printed.rsplit_once("listening on ")?;
+        let (_, rest) = start.split_once("scheduler API on ")?;
         let (line, _) = rest.split_once('\n')?;
         line.split_once("://")?.1.trim().parse().ok()
     });
