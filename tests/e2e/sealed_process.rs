@@ -114,8 +114,17 @@ fn ordinary(outer: &Folder) -> Bulkhead {
     let program = outer.path().join("bulkhead");
     let wrapper = outer.path().join("as-nobody");
     fs::copy(binary(), &program).expect("the binary can be copied");
+    // The folder of the build may be closed to other users.
+    let plugins = outer.path().join("plugins");
+    let build = binary().parent().and_then(Path::parent).expect("target/debug").join("plugins");
+    let copied = Command::new("cp").arg("-a").arg(&build).arg(&plugins).status();
+    assert!(copied.expect("cp can be started").success(), "{} is copied", build.display());
+    let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(&plugins).status();
+    assert!(opened.expect("chmod can be started").success());
     let line = format!(
-        "#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups {} \"$@\"\n",
+        "#!/bin/sh\nexport BULKHEAD_BUILD_PLUGINS={}\n\
+         exec setpriv --reuid=65534 --regid=65534 --clear-groups {} \"$@\"\n",
+        plugins.display(),
         program.display()
     );
     fs::write(&wrapper, line).expect("a script can be written");

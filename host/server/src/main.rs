@@ -18,7 +18,7 @@ use bulkhead_server::snapshot_file::{self, SnapshotAction};
 use bulkhead_server::{production, start_check};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -35,24 +35,35 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
 
 /// Reads the official components from the folder of the build, as wasm and as compiled code
 /// (decision T52). The same build wrote this binary, so that the folder is as trusted as the
-/// binary.
+/// binary. `BULKHEAD_BUILD_PLUGINS` names a copy of the folder, for a user who cannot read it.
 ///
 /// # Errors
 /// The path of a missing file, or of code that is older than its component.
 #[cfg(not(components_inside))]
 fn official_components() -> Result<Vec<OfficialComponent>, String> {
     const FILES: &[[&str; 2]] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
-    let read = |path: &str| -> Result<&'static [u8], String> {
-        let bytes = std::fs::read(path)
-            .map_err(|error| format!("{path} cannot be read: {error}; run `make build`"))?;
+    let copy = std::env::var_os("BULKHEAD_BUILD_PLUGINS").map(PathBuf::from);
+    let place = |path: &str| match (&copy, Path::new(path).file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => PathBuf::from(path),
+    };
+    let read = |path: &Path| -> Result<&'static [u8], String> {
+        let bytes = std::fs::read(path).map_err(|error| {
+            format!("{} cannot be read: {error}; run `make build`", path.display())
+        })?;
         Ok(bytes.leak())
     };
-    let written = |path: &str| std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
-    let component = |[wasm, compiled]: &[&str; 2]| {
-        let component = OfficialComponent { wasm: read(wasm)?, compiled: read(compiled)? };
+    let written = |path: &Path| std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
+    let component = |paths: &[&str; 2]| {
+        let [wasm, compiled] = paths.map(place);
+        let component = OfficialComponent { wasm: read(&wasm)?, compiled: read(&compiled)? };
         // `make plugins`, or a build that was interrupted, leaves the code of the version before.
-        if written(compiled) < written(wasm) {
-            return Err(format!("{compiled} is older than {wasm}; run `make build`"));
+        if written(&compiled) < written(&wasm) {
+            return Err(format!(
+                "{} is older than {}; run `make build`",
+                compiled.display(),
+                wasm.display()
+            ));
         }
         Ok(component)
     };
