@@ -117,56 +117,66 @@ fn copied(from: &Path) -> Folder {
     data
 }
 
-fn fault_in_migration_to_static(fault: &str) {
-    let template = StoppedData::of_shamir();
-    let started = |environment: &[(&str, String)]| {
-        let mut life = template.life();
-        life.configure(&life.seal(&["one"]));
+/// A migration of copied data to a seal, which a fault may hit.
+struct Migration<'a> {
+    template: &'a StoppedData,
+    seal: fn(&SealLife) -> String,
+}
+
+impl Migration<'_> {
+    /// Starts a server with the other seal. Returns whether the start was complete.
+    fn start(&self, environment: &[(&str, String)]) -> (SealLife, bool) {
+        let mut life = self.template.life();
+        life.configure(&(self.seal)(&life));
         let has_started = life.server.start_with(environment).is_ok();
         (life, has_started)
-    };
-    let first = points::passed_by(fault, |environment| started(environment).0);
-    points::each_behind("migration to a static seal", fault, first, |number| {
-        let injected = InjectedFault::at(fault, number);
-        let (mut life, has_started) = started(&injected.environment());
-        let migrated = match has_started {
-            true => template.migrate(&life.server),
-            false => Err(FaultObserved),
-        };
-        let came = !has_started || injected.end(&mut life.server, &migrated);
-        life.server.start_again();
-        let status = seal_status(&life.server);
-        if status["migration"] == true {
-            assert!(migrated.is_err(), "{fault}@{number}: the migration was answered");
-            assert!(template.migrate(&life.server).is_ok(), "{fault}@{number}");
+    }
+
+    /// Migrates under every fault, and starts the server again. `check` gets the life, and whether
+    /// the migration was answered.
+    fn under_each_fault(
+        &self,
+        (name, fault): (&str, &str),
+        check: impl Fn(&mut SealLife, bool) + Sync,
+    ) {
+        let first = points::passed_by(fault, |environment| self.start(environment).0);
+        points::each_behind(name, fault, first, |number| {
+            let injected = InjectedFault::at(fault, number);
+            let (mut life, has_started) = self.start(&injected.environment());
+            let migrated = match has_started {
+                true => self.template.migrate(&life.server),
+                false => Err(FaultObserved),
+            };
+            let came = !has_started || injected.end(&mut life.server, &migrated);
+            life.server.start_again();
+            println!("{name}: {fault}@{number}");
+            check(&mut life, migrated.is_ok());
+            self.template.assert_policy_readable(&life.server);
+            came
+        });
+    }
+}
+
+fn fault_in_migration_to_static(fault: &str) {
+    let template = StoppedData::of_shamir();
+    let migration = Migration { template: &template, seal: |life| life.seal(&["one"]) };
+    migration.under_each_fault(("migration to a static seal", fault), |life, is_answered| {
+        if seal_status(&life.server)["migration"] == true {
+            assert!(!is_answered, "the migration was answered");
+            assert!(template.migrate(&life.server).is_ok());
         }
         template.assert_policy_readable(&life.server);
         life.server.kill();
         life.opens_by(&life.seal(&["one"]));
-        template.assert_policy_readable(&life.server);
-        came
     });
 }
 
 fn fault_in_migration_to_shamir(fault: &str) {
     let template = StoppedData::of_static();
-    let started = |environment: &[(&str, String)]| {
-        let mut life = template.life().with_seal(SHAMIR);
-        let has_started = life.server.start_with(environment).is_ok();
-        (life, has_started)
-    };
-    let first = points::passed_by(fault, |environment| started(environment).0);
-    points::each_behind("migration to Shamir's shares", fault, first, |number| {
-        let injected = InjectedFault::at(fault, number);
-        let (mut life, has_started) = started(&injected.environment());
-        let migrated = match has_started {
-            true => template.migrate(&life.server),
-            false => Err(FaultObserved),
-        };
-        let came = !has_started || injected.end(&mut life.server, &migrated);
-        life.server.start_again();
+    let migration = Migration { template: &template, seal: |_| SHAMIR.to_owned() };
+    migration.under_each_fault(("migration to Shamir's shares", fault), |life, is_answered| {
         if seal_status(&life.server)["migration"] == true {
-            assert!(migrated.is_err(), "{fault}@{number}: the migration was answered");
+            assert!(!is_answered, "the migration was answered");
             life.server.kill();
             life.opens_by(&life.seal(&["one"]));
         } else {
@@ -174,8 +184,6 @@ fn fault_in_migration_to_shamir(fault: &str) {
                 give(&life.server, key).expect(200);
             }
         }
-        template.assert_policy_readable(&life.server);
-        came
     });
 }
 

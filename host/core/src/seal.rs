@@ -233,22 +233,20 @@ impl ServiceSeal {
     /// Seals the service if `is_meant` accepts the open core. Another seal and unseal may have
     /// happened since the request for this seal.
     pub async fn close_if(&self, is_meant: impl Fn(&Arc<Core>) -> bool) {
-        let _turn = self.turn.lock().await;
-        let core = sync::write(&self.open).take_if(|open| is_meant(open));
-        if let Some(core) = core {
-            lifecycle::stop(&core, lifecycle::SEAL_PATIENCE).await;
-            core.log.line("info", "sealed", &[]);
-            self.process.note_change();
-        }
+        self.close(is_meant, lifecycle::SEAL_PATIENCE).await;
     }
 
     /// Seals the service for the end of the process. Requests in flight get at most `patience` to
     /// end, and at most the time of any seal.
     pub async fn close_within(&self, patience: Duration) {
+        self.close(|_| true, patience.min(lifecycle::SEAL_PATIENCE)).await;
+    }
+
+    async fn close(&self, is_meant: impl Fn(&Arc<Core>) -> bool, patience: Duration) {
         let _turn = self.turn.lock().await;
-        let core = sync::write(&self.open).take();
+        let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
-            lifecycle::stop(&core, patience.min(lifecycle::SEAL_PATIENCE)).await;
+            lifecycle::stop(&core, patience).await;
             core.log.line("info", "sealed", &[]);
             self.process.note_change();
         }

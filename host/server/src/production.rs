@@ -88,7 +88,7 @@ async fn announce(
 /// # Errors
 /// The unusable file or variable, and the remedy.
 pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
-    config.outbound.load(&|name| std::env::var_os(name)).map(drop)
+    config.outbound.load(&environment).map(drop)
 }
 
 /// Reads the keys that `seal` names and, if the data directory is empty, the variables and files of

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// A block: requests that are all stored, or none.
 #[derive(Debug, Default)]
@@ -164,12 +165,15 @@ impl Service {
         token: &Secret,
         fields: Map<String, Value>,
     ) -> Result<Result<Value, String>, Failure> {
+        // The fields may be secrets: the text is counted, and wiped.
+        let text = serde_json::to_vec(&fields).map(Zeroizing::new);
+        let text = text.map_err(|error| Failure::internal(error.to_string()))?;
         let request = Request {
             id: random::uuid()?,
             verb,
             path: path.to_owned(),
             token: Some(token.clone()),
-            body_bytes: Value::Object(fields.clone()).to_string().len() as u64,
+            body_bytes: text.len() as u64,
             fields,
             raw: None,
             is_unread: false,
