@@ -40,6 +40,7 @@ mod kubernetes_login;
 mod kv;
 mod leases;
 mod logins;
+mod logs;
 mod many_addresses;
 mod mounts;
 mod mysql;

@@ -8,7 +8,7 @@
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! log → random → quorum → timestamp → client_buckets → unauthenticated_limits → lockouts
+//! request_scope → log_threshold → log → random → quorum → timestamp → client_buckets → unauthenticated_limits → lockouts
 //! → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens → quotas
 //! ```
 //!
@@ -34,12 +34,14 @@ pub mod identity;
 pub mod lifetimes;
 pub mod lockouts;
 pub mod log;
+pub mod log_threshold;
 pub mod oidc;
 pub mod passwords;
 pub mod policies;
 pub mod quorum;
 pub mod quotas;
 pub mod random;
+pub mod request_scope;
 pub mod sealing;
 #[cfg(test)]
 mod testing;

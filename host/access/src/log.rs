@@ -6,14 +6,16 @@
 
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::io;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// A sink for log lines. Lines must not contain secrets.
 pub trait Log: Send + Sync {
-    /// Writes a line. `level` is `debug`, `info`, `warn` or `error`; `event` is a fixed word.
-    fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]);
+    /// Writes a line. `event` is a fixed word. The sink adds the time and the id of the current
+    /// request ([`request_scope`](crate::request_scope)).
+    fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]);
 }
 
 /// A reason that a log line may show.

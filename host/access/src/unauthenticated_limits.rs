@@ -14,6 +14,7 @@ use crate::log::Log;
 use crate::random;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -130,7 +131,7 @@ impl LimiterState {
         self.refused += 1;
         if self.last_logged.is_none_or(|logged_at| now >= logged_at + LOG_INTERVAL) {
             let pairs = [("remote", remote.to_string()), ("refused", self.refused.to_string())];
-            log.line("warn", "unauthenticated-requests-refused", &pairs);
+            log.line(LogLevel::Warn, "unauthenticated-requests-refused", &pairs);
             (self.refused, self.last_logged) = (0, Some(now));
         }
         let message = "your address sent too many requests without a valid token; try again later";
@@ -151,7 +152,7 @@ mod tests {
     struct RecordingLog(Mutex<Vec<String>>);
 
     impl Log for RecordingLog {
-        fn line(&self, _: &str, event: &str, pairs: &[(&str, String)]) {
+        fn line(&self, _: LogLevel, event: &str, pairs: &[(&str, String)]) {
             sync::lock(&self.0).push(format!("{event} {pairs:?}"));
         }
     }

@@ -11,6 +11,7 @@ pub use self_initialisation::{InitialBlock, InitialRequest, InitialValue};
 
 use crate::endpoints::{self, EndpointHandler, HostTable};
 use crate::pipeline;
+use bulkhead_access::request_scope;
 use bulkhead_access::sealing::sealed_failure;
 use bulkhead_core::audit;
 use bulkhead_core::process::ProcessState;
@@ -225,7 +226,8 @@ impl Service {
 
     /// Serves one request. Never fails: each failure is a response.
     pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
-        let response = self.answer(&request).await;
+        let answer = self.answer(&request);
+        let response = request_scope::in_request(&request.id, answer).await;
         failpoint::reach_only("answer.leaves");
         response
     }
@@ -305,9 +307,10 @@ impl Service {
         };
         // Dropped with this future.
         let (_caller, presence) = CallerPresence::begin();
-        let service = Arc::clone(self);
+        let (service, id) = (Arc::clone(self), request.id.clone());
         let served = tokio::spawn(async move {
-            pipeline::handle_raw(core, &service.table, request, in_flight, presence).await
+            let work = pipeline::handle_raw(core, &service.table, request, in_flight, presence);
+            request_scope::in_request(&id, work).await
         });
         let panicked = |_| RawResponse::failed(&Failure::internal("internal error"));
         let response = served.await.unwrap_or_else(panicked);

@@ -43,6 +43,7 @@ pub(crate) use unseals::RefusedUnseals;
 use bulkhead_access::log::Log;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use device::DeviceParts;
 use file::{AuditTarget, LineFile};
@@ -127,7 +128,7 @@ impl Audit {
         }
         for (name, stored) in stored::all(store).await? {
             if audit.find(&name).is_some() {
-                log.line("warn", "audit-device-ignored", &[("device", name)]);
+                log.line(LogLevel::Warn, "audit-device-ignored", &[("device", name)]);
                 continue;
             }
             audit.add(audit.device(audit.of_stored(store, &name, stored)));
@@ -148,7 +149,7 @@ impl Audit {
             let todo = "declare an audit \"file\" block in the configuration";
             let pairs =
                 [("effect", "no request is recorded".to_owned()), ("todo", todo.to_owned())];
-            self.log.line("warn", "audit-without-device", &pairs);
+            self.log.line(LogLevel::Warn, "audit-without-device", &pairs);
         }
     }
 
@@ -190,7 +191,7 @@ impl Audit {
         for device in self.devices().iter() {
             if device.reopen().await {
                 self.log.line(
-                    "info",
+                    LogLevel::Info,
                     "audit-reopened",
                     &[("device", device.settings.name.clone())],
                 );
@@ -286,7 +287,7 @@ impl Audit {
                 ("audit-device-removed", name)
             }
         };
-        self.log.line("info", event, &[("device", name)]);
+        self.log.line(LogLevel::Info, event, &[("device", name)]);
         self.warn_without_devices();
     }
 

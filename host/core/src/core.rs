@@ -28,6 +28,7 @@ use bulkhead_access::tokens::{self, TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -176,7 +177,7 @@ impl Core {
         let (acl, skipped) = self.policies.acl_for(&self.store, &names, &entity.values()).await?;
         for skipped in skipped {
             let policy = ("policy", skipped.policy.clone());
-            self.log.line("warn", "policy-rule-skipped", &[policy, cause(&skipped)]);
+            self.log.line(LogLevel::Warn, "policy-rule-skipped", &[policy, cause(&skipped)]);
         }
         Ok(CallerRights { acl, entity })
     }

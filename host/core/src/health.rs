@@ -7,6 +7,7 @@
 use crate::audit::Audit;
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_store::{Store, WriteCondition};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::{duration, sync};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -86,8 +87,8 @@ impl HealthCondition {
         matches!(self, Self::WritesStopped | Self::AuditStopped)
     }
 
-    fn level(&self) -> &'static str {
-        if self.is_fatal() { "error" } else { "warn" }
+    fn level(&self) -> LogLevel {
+        if self.is_fatal() { LogLevel::Error } else { LogLevel::Warn }
     }
 }
 
@@ -129,7 +130,7 @@ impl HealthWatch {
         reported.retain(|code| {
             let lasts = conditions.iter().any(|condition| condition.code() == *code);
             if !lasts {
-                self.log.line("info", "health-restored", &[("code", (*code).to_owned())]);
+                self.log.line(LogLevel::Info, "health-restored", &[("code", (*code).to_owned())]);
             }
             lasts
         });
@@ -168,9 +169,9 @@ mod tests {
     struct Lines(Mutex<Vec<String>>);
 
     impl Log for Lines {
-        fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
+        fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
             let code = pairs.first().map(|(_, code)| code.as_str()).unwrap_or_default();
-            sync::lock(&self.0).push(format!("{level} {event} {code}"));
+            sync::lock(&self.0).push(format!("{} {event} {code}", level.word()));
         }
     }
 

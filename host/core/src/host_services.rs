@@ -13,12 +13,14 @@ use bulkhead_access::background::guards::{self, CallGuards, GuardRequest};
 use bulkhead_access::identity::{self, EntityViewer};
 use bulkhead_access::passwords;
 use bulkhead_access::tokens::Caller;
+use bulkhead_sandbox::component::ComponentIdentity;
 use bulkhead_sandbox::{
-    ConnectionChoice, DatabasePlugin, HostServices, IdentityToken, LogLevel, ReservationRequest,
-    TimerGuard, VisibleEntity,
+    ConnectionChoice, DatabasePlugin, HostServices, IdentityToken, ReservationRequest, TimerGuard,
+    VisibleEntity,
 };
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -290,11 +292,18 @@ impl HostServices for CallServices {
             .continue_at(cursor)
     }
 
-    fn log(&self, level: LogLevel, plugin: &str, event: &str, pairs: &[(String, String)]) {
-        let own = [("mount", self.mount.record.path.to_string()), ("plugin", plugin.to_owned())];
+    fn log(
+        &self,
+        level: LogLevel,
+        plugin: &ComponentIdentity,
+        event: &str,
+        pairs: &[(String, String)],
+    ) {
+        let mount = ("mount", self.mount.record.path.to_string());
+        let own = [mount].into_iter().chain(plugin.log_pairs());
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let pairs: Vec<(&str, String)> = own.into_iter().chain(pairs).collect();
-        self.core.log.line(level.word(), event, &pairs);
+        let pairs: Vec<(&str, String)> = own.chain(pairs).collect();
+        self.core.log.line(level, event, &pairs);
     }
 }
 

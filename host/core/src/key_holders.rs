@@ -20,6 +20,7 @@ use bulkhead_sandbox::FairSemaphore;
 use bulkhead_store::{DataDirectory, KeyShare, SealConfig, SealKey, Store};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use generation::RootGeneration;
 use rekey::Rekey;
 use std::net::IpAddr;
@@ -113,13 +114,13 @@ impl KeyHolders {
     fn log_refusal<T>(&self, remote: IpAddr, step: Result<T, Failure>) -> Result<T, Failure> {
         if let Err(failure) = &step {
             let pairs = [("remote", remote.to_string()), cause(failure)];
-            self.log.line("warn", "key-share-refused", &pairs);
+            self.log.line(LogLevel::Warn, "key-share-refused", &pairs);
         }
         step
     }
 
     fn log_act(&self, remote: IpAddr, event: &str) {
-        self.log.line("info", event, &[("remote", remote.to_string())]);
+        self.log.line(LogLevel::Info, event, &[("remote", remote.to_string())]);
     }
 }
 

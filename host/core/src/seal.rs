@@ -27,6 +27,7 @@ use bulkhead_store::{
 };
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
@@ -145,7 +146,7 @@ impl ServiceSeal {
             ("seal", self.process.settings.seal.kind().to_owned()),
             ("shares", split.map_or(0, |config| config.shares).to_string()),
         ];
-        self.process.settings.log.line("info", "initialised", &pairs);
+        self.process.settings.log.line(LogLevel::Info, "initialised", &pairs);
         self.process.note_change();
         self.open_initialised().await;
         Ok(InitialisationResult { shares, root_token })
@@ -247,7 +248,7 @@ impl ServiceSeal {
         let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
             lifecycle::stop(&core, patience).await;
-            core.log.line("info", "sealed", &[]);
+            core.log.line(LogLevel::Info, "sealed", &[]);
             self.process.note_change();
         }
     }
@@ -302,7 +303,7 @@ impl ServiceSeal {
     async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
         let core = self.unlock_without_due_work(store).await?;
         lifecycle::begin_due_work(&core);
-        core.log.line("info", "unsealed", &[]);
+        core.log.line(LogLevel::Info, "unsealed", &[]);
         Ok(core)
     }
 

@@ -4,6 +4,7 @@ use crate::audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use crate::seal_setting::SealSetting;
 use bulkhead_access::log::Log;
+use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use serde_json::{Map, Value};
@@ -57,4 +58,6 @@ pub struct ServiceSettings {
     pub audit: AuditSettings,
     /// Log for the operator.
     pub log: Arc<dyn Log>,
+    /// The level from which lines are written to the log.
+    pub log_threshold: Arc<LogThreshold>,
 }

@@ -6,13 +6,14 @@ use crate::context::CallContext;
 use crate::database_plugin::DatabasePlugin;
 use crate::grants::Grants;
 use crate::host_services::{
-    ConnectionChoice, HostServices, IdentityToken, LogLevel, ReservationRequest, TimerGuard,
-    VisibleEntity,
+    ConnectionChoice, HostServices, IdentityToken, ReservationRequest, TimerGuard, VisibleEntity,
 };
+use crate::identity::ComponentIdentity;
 use crate::limits::MountLimits;
 use async_trait::async_trait;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -132,7 +133,14 @@ impl HostServices for DetachedServices {
         Err(impure_call_failure())
     }
 
-    fn log(&self, _level: LogLevel, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
+    fn log(
+        &self,
+        _level: LogLevel,
+        _plugin: &ComponentIdentity,
+        _event: &str,
+        _pairs: &[(String, String)],
+    ) {
+    }
 }
 
 fn impure_call_failure() -> Failure {

@@ -1,37 +1,13 @@
 //! The interface from the sandbox to core. The sandbox calls the layers above only through it.
 
 use crate::database_plugin::DatabasePlugin;
+use crate::identity::ComponentIdentity;
 use async_trait::async_trait;
 use bulkhead_store::{Address, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Severity of a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogLevel {
-    /// Detail for the plugin's author.
-    Debug,
-    /// Information.
-    Info,
-    /// A condition to act on soon.
-    Warn,
-    /// A failure.
-    Error,
-}
-
-impl LogLevel {
-    /// Returns the name of the level in the log.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
-    }
-}
 
 /// A lease that a plugin writes down before the secret of the lease exists.
 pub struct ReservationRequest {
@@ -219,5 +195,11 @@ pub trait HostServices: Send + Sync {
     fn continue_migration(&self, cursor: String) -> Result<(), Failure>;
 
     /// Writes a line to the operator's log. The texts are already scrubbed.
-    fn log(&self, level: LogLevel, plugin: &str, event: &str, pairs: &[(String, String)]);
+    fn log(
+        &self,
+        level: LogLevel,
+        plugin: &ComponentIdentity,
+        event: &str,
+        pairs: &[(String, String)],
+    );
 }

@@ -17,6 +17,12 @@ pub struct ComponentIdentity {
 }
 
 impl ComponentIdentity {
+    /// Returns the pairs of a log line that name the component.
+    #[must_use]
+    pub fn log_pairs(&self) -> [(&'static str, String); 2] {
+        [("plugin", self.name.clone()), ("version", self.version.clone())]
+    }
+
     /// Returns the title for messages: `plugin database 1.4.2 (sha256 9f2c…)`.
     #[must_use]
     pub fn title(&self) -> String {

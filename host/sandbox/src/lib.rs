@@ -116,8 +116,7 @@ pub use engine_start::check_engine;
 pub use fair_queue::{FairPermit, FairSemaphore};
 pub use grants::{Grant, GrantLayers, GrantPattern, Grants};
 pub use host_services::{
-    ConnectionChoice, HostServices, IdentityToken, LogLevel, ReservationRequest, TimerGuard,
-    VisibleEntity,
+    ConnectionChoice, HostServices, IdentityToken, ReservationRequest, TimerGuard, VisibleEntity,
 };
 pub use instance_cache::InstanceReuse;
 pub use limits::{MountLimits, ReuseBounds};

@@ -6,11 +6,11 @@
 use crate::closing::CallInterruption;
 use crate::contract;
 use crate::grants::Grants;
-use crate::host_services::LogLevel;
 use crate::identity::ComponentIdentity;
 use crate::limits::{self, ExceededLimit, MountLimits};
 use crate::state::{CallState, MissingGrant};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
@@ -88,7 +88,7 @@ fn report_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
     let title = state.plugin.title();
     let frames = state.scrub(&format!("{trap:#}"));
     let pairs = [("trap".to_owned(), frames)];
-    state.context.services.log(LogLevel::Error, &title, "plugin-trapped", &pairs);
+    state.context.services.log(LogLevel::Error, &state.plugin, "plugin-trapped", &pairs);
     if state.memory.starved {
         let message =
             format!("{title} was stopped: the memory for plugins is used up; try again later");

@@ -13,6 +13,7 @@ mod hcl_text;
 mod initialize;
 mod json_text;
 mod listener;
+mod logging;
 mod outbound;
 mod plugins;
 mod report;
@@ -29,12 +30,14 @@ mod vault;
 pub(crate) use findings::{ConfigNotice, ConfigRefusal};
 pub(crate) use initialize::{InitializeSettings, load as load_initial_blocks};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
+pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_log_level};
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::SealSettings;
 pub(crate) use shutdown::ShutdownSettings;
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
+use crate::log::LogSettings;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
@@ -67,6 +70,8 @@ const WORDS: SectionWords = SectionWords {
         "max_lease_ttl",
         "reported_version",
         "log_format",
+        "log_level",
+        "log_file",
         "api_addr",
         "suspend_due_work",
         "plugin_directory",
@@ -89,6 +94,8 @@ const WORDS: SectionWords = SectionWords {
 /// The configuration of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
+    /// The file that was read, if there is one.
+    pub(crate) file: Option<PathBuf>,
     /// The API's listener.
     pub(crate) listener: ListenerConfig,
     /// The scheduler API's own listener.
@@ -125,6 +132,8 @@ pub(crate) struct Config {
     pub(crate) suspend_due_work: bool,
     /// Times of an orderly stop.
     pub(crate) shutdown: ShutdownSettings,
+    /// Log of the server.
+    pub(crate) log: LogSettings,
     /// Settings of the file without effect.
     pub(crate) notices: Vec<ConfigNotice>,
 }
@@ -135,6 +144,7 @@ impl Config {
     #[must_use]
     pub(crate) fn at(address: &str, data: &Path) -> Self {
         Self {
+            file: None,
             listener: ListenerConfig::at(address),
             scheduler: None,
             scheduler_is_optional: false,
@@ -153,6 +163,7 @@ impl Config {
             allow_key_holders: false,
             suspend_due_work: false,
             shutdown: ShutdownSettings::default(),
+            log: LogSettings::default(),
             notices: Vec::new(),
         }
     }
@@ -166,7 +177,10 @@ impl Config {
             .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         let is_json = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
         let read = if is_json { Self::of_json(&text) } else { Self::of(&text) };
-        read.map_err(|refusal| refusal.message(file))
+        match read {
+            Ok(config) => Ok(Self { file: Some(file.to_path_buf()), ..config }),
+            Err(refusal) => Err(refusal.message(file)),
+        }
     }
 
     /// Parses the text of a file.
@@ -194,7 +208,6 @@ impl Config {
 
     /// `None`: there is an error about the place of the data.
     fn from_section(file: &ConfigSection<'_>) -> Option<Self> {
-        check_log_format(file);
         let seal = seal::settings(file);
         if let (SealSettings::Shamir, Some(block)) = (&seal, file.blocks("initialize").next()) {
             file.refuse(block.error(
@@ -207,6 +220,7 @@ impl Config {
         let version = file.read("reported_version", parse_version);
         let ConfiguredListeners { api, scheduler } = listener::settings(file);
         let config = Self {
+            file: None,
             listener: api,
             scheduler,
             scheduler_is_optional: false,
@@ -225,6 +239,7 @@ impl Config {
             allow_key_holders: flag("allow_key_holders"),
             suspend_due_work: flag("suspend_due_work"),
             shutdown: shutdown::settings(file),
+            log: logging::settings(file),
             notices: Vec::new(),
         };
         let data = storage::data_directory(file);
@@ -245,17 +260,6 @@ fn read_text(file: &Path) -> io::Result<String> {
         return Err(io::Error::other("the file has more than 1 MiB, which no configuration needs"));
     }
     Ok(text)
-}
-
-/// Names any other format than this version's in the log: no caller depends on the log.
-fn check_log_format(file: &ConfigSection<'_>) {
-    let Some(value) = file.value("log_format") else { return };
-    if file.keep(value.text()).is_some_and(|format| format != "logfmt") {
-        file.notice(
-            &value,
-            "the log is logfmt, the only format of this version; leave the line out",
-        );
-    }
 }
 
 /// Returns the default and the maximum life, in seconds. A shorter maximum also lowers an unset

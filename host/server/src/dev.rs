@@ -9,6 +9,7 @@ use bulkhead_access::log::{Log, cause};
 use bulkhead_access::random;
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -30,7 +31,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<(), String> {
     let data = DevDirectory::prepare(options.data.take())?;
-    let log = Arc::clone(&process.log);
+    let log = Arc::clone(&process.log) as Arc<dyn Log>;
     let served = serve(&data, options, process, out).await;
     data.remove(&log);
     served
@@ -49,6 +50,7 @@ async fn serve(
         audit: AuditSettings::for_dev_mode(data.path()),
         ..Config::at(&options.listen, data.path())
     };
+    process.configure_log(&config)?;
     config.listener.transport = transport;
     config.scheduler_is_optional = options.scheduler == DevScheduler::Usual;
     let scheduler = match &options.scheduler {
@@ -151,7 +153,7 @@ impl DevDirectory {
         let Self::Temporary(path) = self else { return };
         if let Err(error) = std::fs::remove_dir_all(&path) {
             let pairs = [("path", path.display().to_string()), cause(&error)];
-            log.line("warn", "data-not-removed", &pairs);
+            log.line(LogLevel::Warn, "data-not-removed", &pairs);
         }
     }
 }

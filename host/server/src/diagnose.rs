@@ -153,6 +153,9 @@ async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
     machine::check_process(config, diagnosis);
     let is_in_use = storage::check(&config.data, diagnosis).await;
     storage::check_audit(&config.audit, diagnosis);
+    if let Some(file) = &config.log.file {
+        storage::check_log_file(file, diagnosis);
+    }
     is_in_use
 }
 

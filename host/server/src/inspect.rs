@@ -6,6 +6,7 @@
 use crate::config::{Config, DEFAULT_ADDRESS};
 use crate::dev::DevDirectory;
 use crate::process::{ServerProcess, service_settings};
+use bulkhead_access::log::Log;
 use bulkhead_access::random;
 use bulkhead_api::Service;
 use bulkhead_cli::double_dashes;
@@ -121,7 +122,7 @@ pub async fn run(
 
 /// Asks the components, in a server without a listener.
 async fn read_tables(process: ServerProcess) -> Result<RouteTables, String> {
-    let log = Arc::clone(&process.log);
+    let log = Arc::clone(&process.log) as Arc<dyn Log>;
     let data = DevDirectory::prepare(None)?;
     let tables = ask_components(process, &data).await;
     data.remove(&log);
@@ -132,10 +133,11 @@ async fn ask_components(
     process: ServerProcess,
     data: &DevDirectory,
 ) -> Result<RouteTables, String> {
+    let log = Arc::clone(&process.log) as Arc<dyn Log>;
     let settings = service_settings(
         &Config::at(DEFAULT_ADDRESS, data.path()),
         process.officials,
-        &process.log,
+        (&log, process.log.threshold()),
     );
     let service = Service::start(settings).await.map_err(|failure| failure.message)?;
     let token = random::base62(32).map_err(|failure| failure.message)?;

@@ -18,6 +18,7 @@ use crate::proxies::ConnectionOrigin;
 use crate::tls;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_tls::ListenerTls;
+use bulkhead_wire::log_level::LogLevel;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -183,7 +184,7 @@ fn check_plain(
         }
         ListenerTransport::Plain if !address.ip().is_loopback() => {
             let pairs = [("address", address.to_string())];
-            log.line("warn", "plain-http-beyond-loopback", &pairs);
+            log.line(LogLevel::Warn, "plain-http-beyond-loopback", &pairs);
         }
         _ => {}
     }
@@ -196,7 +197,7 @@ pub(crate) fn connection_limit(descriptors: u64, most: u64, log: &Arc<dyn Log>) 
     let most = connection_slots::slot_capacity(descriptors, most);
     if descriptors < DESCRIPTORS {
         let pairs = [("descriptors", descriptors.to_string()), ("connections", most.to_string())];
-        log.line("warn", "few-file-descriptors", &pairs);
+        log.line(LogLevel::Warn, "few-file-descriptors", &pairs);
     }
     most
 }
@@ -292,7 +293,7 @@ impl<A: RequestAnswerer> AcceptLoop<A> {
                 }
                 Err(error) => {
                     self.slots.close_longest_idle();
-                    self.log.line("warn", "accept-failed", &[cause(&error)]);
+                    self.log.line(LogLevel::Warn, "accept-failed", &[cause(&error)]);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }

@@ -11,11 +11,12 @@ use bulkhead_server::diagnose::{self, DiagnoseAction};
 use bulkhead_server::handed_sockets::HandedSockets;
 use bulkhead_server::hardening::{harden, restart_without_database_settings};
 use bulkhead_server::inspect;
-use bulkhead_server::log::{QuietLog, StderrLog, report_panics};
-use bulkhead_server::options::{self, ServerAction, ServerMode, USAGE};
+use bulkhead_server::log::{ServerLog, report_panics};
+use bulkhead_server::options::{self, LogOptions, ServerAction, ServerMode, USAGE};
 use bulkhead_server::process::ServerProcess;
 use bulkhead_server::snapshot_file::{self, SnapshotAction};
 use bulkhead_server::{production, start_check};
+use bulkhead_wire::log_level::LogLevel;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -114,8 +115,11 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(inspect::InspectAction::Inspect(inspection)) => {
             official_components().and_then(|officials| {
                 let program = String::new();
-                let (sockets, log) = (HandedSockets::default(), Arc::new(QuietLog));
-                let process = ServerProcess { program, officials, sockets, log };
+                let sockets = HandedSockets::default();
+                // Without `info` lines, because the command prints a result.
+                let log = Arc::new(ServerLog::on_stderr(LogLevel::Warn));
+                let log_options = LogOptions::default();
+                let process = ServerProcess { program, officials, sockets, log, log_options };
                 let runtime = build_runtime()?;
                 runtime.block_on(inspect::run(&inspection, process, &mut io::stdout()))
             })
@@ -208,7 +212,7 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => report_failure(1, "checking the configuration", &message),
         },
-        Ok(ServerAction::Serve(mode)) => match serve(program, mode) {
+        Ok(ServerAction::Serve(mode, log)) => match serve(program, mode, log) {
             Ok(()) => ExitCode::SUCCESS,
             Err(message) => report_failure(1, starting, &message),
         },
@@ -220,17 +224,18 @@ fn check(file: &Path) -> Result<(), String> {
     build_runtime()?.block_on(start_check::run(file, &mut io::stdout()))
 }
 
-fn serve(program: &str, mode: ServerMode) -> Result<(), String> {
+fn serve(program: &str, mode: ServerMode, log_options: LogOptions) -> Result<(), String> {
     restart_without_database_settings()?;
     // Before anything is opened, so that no other file has the number of a handed-over socket.
     let sockets = HandedSockets::take(&|name| std::env::var_os(name))?;
     // Without a page map, calls are slower but work.
     let _is_there = open_page_map();
     harden()?;
-    let log: Arc<dyn Log> = Arc::new(StderrLog);
-    report_panics(Arc::clone(&log));
+    let log = Arc::new(ServerLog::on_stderr(LogLevel::Info));
+    report_panics(Arc::clone(&log) as Arc<dyn Log>);
     let officials = official_components()?;
-    let process = ServerProcess { program: program.to_owned(), officials, sockets, log };
+    let program = program.to_owned();
+    let process = ServerProcess { program, officials, sockets, log, log_options };
     let runtime = build_runtime()?;
     let out = &mut io::stdout();
     let served = runtime.block_on(async {

@@ -3,8 +3,10 @@
 //! This file prevents an option of one mode from being ignored in the other mode, which would leave
 //! the server at another address, or less protected, than its operator believes.
 
-use crate::config::DEFAULT_ADDRESS;
+use crate::config::{DEFAULT_ADDRESS, parse_log_format, parse_log_level};
+use crate::log::{LogFormat, LogSettings};
 use bulkhead_cli::{double_dashes, find_nearest};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
 use std::ffi::OsString;
@@ -29,7 +31,11 @@ keys of `bulkhead operator init`, by `bulkhead operator unseal`.
                                (or BULKHEAD_LISTEN_ADDRESS)
   --tls-disable                allow plain HTTP at addresses open to other machines; TLS
                                needs a configuration file
-  --log-level LEVEL            without effect, as --log-format and --no-color
+  --log-level LEVEL            lines from this level on: debug, info, warn or error; instead of
+                               log_level of the file
+  --log-format FORMAT          logfmt or json; instead of log_format of the file
+  --log-file FILE              write the log to FILE; instead of log_file of the file
+  --no-color                   without effect: the log has no colours
 
 With --dev: an open server for trials: plain HTTP by default, and the key of the data lies
 beside the data. Not for real secrets.
@@ -71,7 +77,27 @@ pub enum ServerAction {
     /// Check this file, report the server that it configures, and end.
     Check(PathBuf),
     /// Run a server.
-    Serve(ServerMode),
+    Serve(ServerMode, LogOptions),
+}
+
+/// The settings of the log on the command line, which replace those of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    level: Option<LogLevel>,
+    format: Option<LogFormat>,
+    file: Option<PathBuf>,
+}
+
+impl LogOptions {
+    /// Returns `settings` with the settings of the command line.
+    #[must_use]
+    pub(crate) fn over(&self, settings: &LogSettings) -> LogSettings {
+        LogSettings {
+            level: self.level.unwrap_or(settings.level),
+            format: self.format.unwrap_or(settings.format),
+            file: self.file.clone().or_else(|| settings.file.clone()),
+        }
+    }
 }
 
 /// The two kinds of server.
@@ -180,8 +206,16 @@ pub fn parse(
                     Some(path_value(&mut parser, "--config", "the file with the configuration")?)
             }
             Long("check") => typed.check = true,
-            // The level and format of the log are fixed (decision H70).
-            Long("log-level" | "log-format") => _ = text_value(&mut parser)?,
+            Long("log-level") => {
+                typed.log.level = Some(parse_log_level(&text_value(&mut parser)?)?);
+            }
+            Long("log-format") => {
+                typed.log.format = Some(parse_log_format(&text_value(&mut parser)?)?);
+            }
+            Long("log-file") => {
+                let file = path_value(&mut parser, "--log-file", "the file of the log")?;
+                typed.log.file = Some(file);
+            }
             Long("no-color") => (),
             Long(name) => return Err(unknown_option(name)),
             other => return Err(format!("{}; see `bulkhead server --help`", other.unexpected())),
@@ -225,14 +259,15 @@ struct ParsedArguments {
     dev_tls: bool,
     names: Vec<String>,
     no_store: bool,
+    log: LogOptions,
 }
 
 impl ParsedArguments {
     fn into_action(self, env: EnvironmentLookup<'_>) -> Result<ServerAction, String> {
+        let log = self.log.clone();
+        let serve = |mode| ServerAction::Serve(mode, log);
         if self.dev {
-            return self
-                .dev_options(env)
-                .map(|options| ServerAction::Serve(ServerMode::Dev(options)));
+            return self.dev_options(env).map(|options| serve(ServerMode::Dev(options)));
         }
         self.refuse_dev_options()?;
         match (&self.config, self.check) {
@@ -244,10 +279,10 @@ impl ParsedArguments {
             (Some(_), true) => self.config_file(&|_| None).map(ServerAction::Check),
             (Some(_), false) => self
                 .config_file(env)
-                .map(|file| ServerAction::Serve(ServerMode::Production(ConfigSource::File(file)))),
-            (None, false) => self.production_options(env).map(|options| {
-                ServerAction::Serve(ServerMode::Production(ConfigSource::Options(options)))
-            }),
+                .map(|file| serve(ServerMode::Production(ConfigSource::File(file)))),
+            (None, false) => self
+                .production_options(env)
+                .map(|options| serve(ServerMode::Production(ConfigSource::Options(options)))),
         }
     }
 

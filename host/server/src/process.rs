@@ -5,14 +5,18 @@ use crate::connection_slots::{MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS};
 use crate::handed_sockets::{HandedSockets, ListenerSockets};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, BoundSocket, DrainOutcome, ListenerLimits};
+use crate::log::ServerLog;
+use crate::options::LogOptions;
 use crate::service_manager::ServiceManager;
-use crate::signals::{RenewedParts, ServerSignals};
+use crate::signals::{LogSource, RenewedParts, ServerSignals};
 use bulkhead_access::log::{Log, cause};
+use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_api::Service;
 use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_wire::duration;
+use bulkhead_wire::log_level::LogLevel;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -26,8 +30,20 @@ pub struct ServerProcess {
     pub officials: Vec<OfficialComponent>,
     /// Listening sockets that the service manager handed over.
     pub sockets: HandedSockets,
-    /// Destination of the log lines.
-    pub log: Arc<dyn Log>,
+    /// The log of the server.
+    pub log: Arc<ServerLog>,
+    /// Settings of the log on the command line.
+    pub log_options: LogOptions,
+}
+
+impl ServerProcess {
+    /// Gives the log the settings of the configuration and of the command line.
+    ///
+    /// # Errors
+    /// The file of the log cannot be opened.
+    pub(crate) fn configure_log(&self, config: &Config) -> Result<(), String> {
+        self.log.configure(&self.log_options.over(&config.log))
+    }
 }
 
 /// A started service with bound listeners that do not accept yet. Early clients wait in the
@@ -41,6 +57,7 @@ pub(crate) struct StartedServer {
     signals: ServerSignals,
     manager: ServiceManager,
     log: Arc<dyn Log>,
+    log_source: LogSource,
 }
 
 impl StartedServer {
@@ -55,7 +72,10 @@ impl StartedServer {
         config: Config,
         elsewhere: &str,
     ) -> Result<Self, String> {
-        let ServerProcess { officials, sockets, log, .. } = process;
+        let ServerProcess { officials, sockets, log: server_log, log_options, .. } = process;
+        let log: Arc<dyn Log> = Arc::clone(&server_log) as Arc<dyn Log>;
+        let log_source = LogSource { log: Arc::clone(&server_log), options: log_options };
+        tokio::spawn(async move { server_log.report_floods().await });
         let signals = ServerSignals::catch()
             .map_err(|error| format!("signals cannot be received: {error}"))?;
         let environment = |name: &str| std::env::var_os(name);
@@ -75,10 +95,10 @@ impl StartedServer {
             outbound,
             seal,
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
-            ..service_settings(&config, officials, &log)
+            ..service_settings(&config, officials, (&log, log_source.log.threshold()))
         };
         let service = Service::start(settings).await.map_err(|failure| failure.message)?;
-        Ok(Self { service, config, doors, scheduler, signals, manager, log })
+        Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source })
     }
 
     /// The service, for the preparations of a mode before the server accepts clients.
@@ -92,7 +112,7 @@ impl StartedServer {
             done = work => return Some(done),
             name = self.signals.next_stop() => name,
         };
-        self.log.line("info", "stopping", &[("signal", name.to_owned())]);
+        self.log.line(LogLevel::Info, "stopping", &[("signal", name.to_owned())]);
         self.service.end_waiting();
         None
     }
@@ -103,7 +123,7 @@ impl StartedServer {
     /// Never; the end of [`StartedServer::serve`] has the same form.
     pub(crate) async fn stop_early(self) -> Result<(), String> {
         self.service.stop().await;
-        self.log.line("info", "stopped", &[("all-requests-answered", true.to_string())]);
+        self.log.line(LogLevel::Info, "stopped", &[("all-requests-answered", true.to_string())]);
         Ok(())
     }
 
@@ -128,7 +148,7 @@ impl StartedServer {
     /// # Errors
     /// The error of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, config, doors, scheduler, signals, manager, log } = self;
+        let Self { service, config, doors, scheduler, signals, manager, log, log_source } = self;
         if prepared.is_err() {
             service.stop().await;
             return prepared;
@@ -164,7 +184,8 @@ impl StartedServer {
             service: Arc::clone(&service),
             tls,
             manager: manager.clone(),
-            log: Arc::clone(&log),
+            log: log_source,
+            config_file: config.file.clone(),
         };
         let signalled = async {
             manager.ready().await;
@@ -197,7 +218,11 @@ impl Stop<'_> {
     async fn begin(&self, signal: &str, shutdown: ShutdownSettings) -> Instant {
         self.service.begin_stopping();
         let delay = duration::show(shutdown.delay.as_secs());
-        self.log.line("info", "stopping", &[("signal", signal.to_owned()), ("delay", delay)]);
+        self.log.line(
+            LogLevel::Info,
+            "stopping",
+            &[("signal", signal.to_owned()), ("delay", delay)],
+        );
         tokio::join!(self.manager.stopping(), tokio::time::sleep(shutdown.delay));
         self.service.end_waiting();
         Instant::now() + shutdown.timeout
@@ -212,7 +237,7 @@ impl Stop<'_> {
         let is_closed = tokio::time::timeout_at(deadline, stop).await.is_ok();
         let is_complete = listeners.iter().all(|listener| listener.is_complete);
         let cut: usize = listeners.iter().map(|listener| listener.cut).sum();
-        let level = if is_complete && is_closed { "info" } else { "warn" };
+        let level = if is_complete && is_closed { LogLevel::Info } else { LogLevel::Warn };
         let pairs = [
             ("all-requests-answered", is_complete.to_string()),
             ("connections-cut", cut.to_string()),
@@ -240,7 +265,7 @@ async fn open_scheduler(
                 cause(&"another program has the address"),
                 ("remedy", "--dev-scheduler-listen-address HOST:PORT".to_owned()),
             ];
-            log.line("warn", "scheduler-not-listening", &pairs);
+            log.line(LogLevel::Warn, "scheduler-not-listening", &pairs);
             Ok(None)
         }
         Err(why) => Err(why),
@@ -257,7 +282,7 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<OfficialComponent>,
-    log: &Arc<dyn Log>,
+    (log, threshold): (&Arc<dyn Log>, &Arc<LogThreshold>),
 ) -> ServiceSettings {
     ServiceSettings {
         directory: config.data.clone(),
@@ -281,5 +306,6 @@ pub(crate) fn service_settings(
         outbound: OutboundNetwork::default(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
+        log_threshold: Arc::clone(threshold),
     }
 }

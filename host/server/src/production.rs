@@ -7,9 +7,11 @@
 use crate::config::{self, Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
+use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_core::seal::SealStatus;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -28,14 +30,19 @@ pub async fn run(
     let program = process.program.clone();
     let log = Arc::clone(&process.log);
     let (config, elsewhere) = load_config(source)?;
+    process.configure_log(&config)?;
     for ConfigNotice { line, setting, note } in &config.notices {
         let pairs =
             [("line", line.to_string()), ("setting", setting.clone()), ("note", note.clone())];
-        log.line("warn", "setting-without-effect", &pairs);
+        log.line(LogLevel::Warn, "setting-without-effect", &pairs);
     }
     let mut server = StartedServer::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
-        log.line("warn", "unseal-key-stored-with-data", &[("file", file.display().to_string())]);
+        log.line(
+            LogLevel::Warn,
+            "unseal-key-stored-with-data",
+            &[("file", file.display().to_string())],
+        );
     }
     let (service, config) = (Arc::clone(server.service()), server.config().clone());
     let Some(opened) = server.unless_stopped(open_data(&service, &config)).await else {

@@ -6,6 +6,7 @@
 
 use bulkhead_access::log::{Log, cause};
 use bulkhead_api::{Service, ServiceState};
+use bulkhead_wire::log_level::LogLevel;
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -129,7 +130,7 @@ async fn send_to(address: &SocketAddr, lines: &str) -> io::Result<()> {
 }
 
 fn log_failure(log: &dyn Log, error: &io::Error) {
-    log.line("warn", "service-manager-not-notified", &[cause(error)]);
+    log.line(LogLevel::Warn, "service-manager-not-notified", &[cause(error)]);
 }
 
 /// Reads an absolute path, or the name of an abstract socket after `@`.

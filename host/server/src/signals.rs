@@ -3,12 +3,17 @@
 //! This file prevents a stop that no operator can hurry: a second signal ends the process at once.
 //! The data stay consistent, because the store survives the death of the process at any moment.
 
+use crate::config::Config;
+use crate::log::ServerLog;
+use crate::options::LogOptions;
 use crate::service_manager::ServiceManager;
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_tls::ListenerTls;
+use bulkhead_wire::log_level::LogLevel;
 use std::convert::Infallible;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -33,7 +38,15 @@ pub(crate) struct RenewedParts {
     pub(crate) service: Arc<Service>,
     pub(crate) tls: Vec<Arc<ListenerTls>>,
     pub(crate) manager: ServiceManager,
-    pub(crate) log: Arc<dyn Log>,
+    pub(crate) log: LogSource,
+    /// File of the configuration, if there is one.
+    pub(crate) config_file: Option<PathBuf>,
+}
+
+/// The log, and the settings of the command line, which keep their precedence.
+pub(crate) struct LogSource {
+    pub(crate) log: Arc<ServerLog>,
+    pub(crate) options: LogOptions,
 }
 
 impl ServerSignals {
@@ -76,23 +89,25 @@ impl StopSignals {
     /// Ends the process at the next SIGTERM or SIGINT.
     pub(crate) async fn exit_at_next(mut self, log: Arc<dyn Log>) {
         let name = self.next().await;
-        log.line("warn", "stopped-at-once", &[("signal", name.to_owned())]);
+        log.line(LogLevel::Warn, "stopped-at-once", &[("signal", name.to_owned())]);
         std::process::exit(STOPPED_AT_ONCE)
     }
 }
 
 impl RenewedParts {
-    /// Reopens the audit files and rereads the certificate at each SIGHUP, which an operator sends
-    /// after rotating the files. The configuration is not read again: half of the settings cannot
-    /// change in a running server.
+    /// Reopens the log and the audit files and rereads the certificate at each SIGHUP, which an
+    /// operator sends after rotating the files. Of the configuration, only the level of the log is
+    /// read again: half of the settings cannot change in a running server.
     async fn renew_at_each(self, mut hangup: Signal) -> Infallible {
         while hangup.recv().await.is_some() {
             let pairs = [
                 ("signal", "SIGHUP".to_owned()),
-                ("configuration", "unchanged until the next start".to_owned()),
+                ("configuration", "unchanged until the next start, but for log_level".to_owned()),
             ];
-            self.log.line("info", "reopening-audit", &pairs);
+            self.log.log.reopen();
+            self.log.log.line(LogLevel::Info, "reopening-audit", &pairs);
             self.manager.reloading().await;
+            self.renew_log_level();
             self.service.reopen_audit().await;
             for tls in &self.tls {
                 tls.renew().await;
@@ -100,5 +115,18 @@ impl RenewedParts {
             self.manager.ready().await;
         }
         std::future::pending().await
+    }
+
+    fn renew_log_level(&self) {
+        let Some(file) = &self.config_file else { return };
+        let LogSource { log, options } = &self.log;
+        let Ok(config) = Config::read(file) else {
+            let pairs = [("remedy", "bulkhead server --config FILE --check".to_owned())];
+            return log.line(LogLevel::Warn, "configuration-not-read", &pairs);
+        };
+        let level = options.over(&config.log).level;
+        log.threshold().configure(level);
+        let pairs = [("log-level", level.word().to_owned())];
+        log.line(LogLevel::Info, "log-level-read", &pairs);
     }
 }

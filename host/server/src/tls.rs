@@ -3,6 +3,7 @@
 
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_tls::{CertificateEvents, ListenerTls, NamedFile, ServerTlsSettings};
+use bulkhead_wire::log_level::LogLevel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,13 +41,13 @@ struct CertificateLog(Arc<dyn Log>);
 impl CertificateEvents for CertificateLog {
     fn served(&self, file: &Path, ends: &str) {
         let pairs = [("file", file.display().to_string()), ("ends", ends.to_owned())];
-        self.0.line("info", "certificate-served", &pairs);
+        self.0.line(LogLevel::Info, "certificate-served", &pairs);
     }
 
     fn refused(&self, why: &str) {
         let served = "the certificate from before".to_owned();
         let pairs = [cause(&TlsRefusal(why)), ("served", served)];
-        self.0.line("error", "certificate-refused", &pairs);
+        self.0.line(LogLevel::Error, "certificate-refused", &pairs);
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
-//! → login → secret → spelling → sync → byte_stream → alphabet → cidr → duration → envelope
+//! → log_level → login → secret → spelling → sync → byte_stream → alphabet → cidr → duration → envelope
 //! → metric → name → size → stored → call_limits → description → password_policy → response → ttl
 //! → api_version → coercion → request → fields → field_rights → raw → route
 //! ```
@@ -34,6 +34,7 @@ pub mod hcl;
 pub mod hexadecimal;
 pub mod json;
 pub mod listing;
+pub mod log_level;
 pub mod login;
 pub mod metric;
 pub mod name;

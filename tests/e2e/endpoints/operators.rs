@@ -14,7 +14,7 @@ pub(super) fn rows() -> Vec<EndpointCall> {
         row("sys-in-flight-req.read", "sys/in-flight-req", Value::Null, 200),
         row("sys-version-history.list", "sys/version-history", Value::Null, 200),
         row("sys-loggers.read", "sys/loggers", Value::Null, 200),
-        row("sys-loggers.write", "sys/loggers", json!({ "level": "debug" }), 400),
+        row("sys-loggers.write", "sys/loggers", json!({ "level": "loud" }), 400),
         row("sys-loggers.delete", "sys/loggers", Value::Null, 204),
         row("sys-loggers-name.read", "sys/loggers/server", Value::Null, 200),
         row("sys-loggers-name.write", "sys/loggers/server", json!({ "level": "info" }), 204),

@@ -14,6 +14,7 @@ use crate::log::{Log, cause, format_store_time};
 use crate::sealing::{InFlight, SealSignal};
 use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -100,7 +101,7 @@ impl BackgroundState {
         if self.store.write_condition() == WriteCondition::Works
             && let Err(fault) = self.store.mark_time(MARKED_EVERY).await
         {
-            self.log.line("warn", "store-time-not-stored", &[cause(&fault)]);
+            self.log.line(LogLevel::Warn, "store-time-not-stored", &[cause(&fault)]);
         }
     }
 
@@ -115,7 +116,7 @@ impl BackgroundState {
                 "set the machine's clock right, and see Time in docs/architecture.md".into(),
             ),
         ];
-        self.log.line("warn", "clock-behind", &pairs);
+        self.log.line(LogLevel::Warn, "clock-behind", &pairs);
     }
 
     fn log_clock_jump(&self) {
@@ -129,14 +130,14 @@ impl BackgroundState {
                     .into(),
             ),
         ];
-        self.log.line("warn", "clock-jumped", &pairs);
+        self.log.line(LogLevel::Warn, "clock-jumped", &pairs);
     }
 
     /// Logs, only once, that the store no longer writes.
     fn log_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
             self.log.line(
-                "error",
+                LogLevel::Error,
                 "writes-stopped",
                 &[cause(&StoreFault::Unavailable(reason.to_owned()))],
             );
@@ -156,7 +157,7 @@ pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
         let sleep = match begin_what_is_due(&background, &work, &mut order).await {
             Ok(sleep) => sleep,
             Err(failure) => {
-                background.log.line("error", "due-work-unreadable", &[cause(&failure)]);
+                background.log.line(LogLevel::Error, "due-work-unreadable", &[cause(&failure)]);
                 UNSTORED_PAUSE
             }
         };
@@ -314,7 +315,7 @@ async fn do_and_pause(
     let needs_repair =
         failure.kind == FailureKind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
-    background.log.line("error", "due-work-not-stored", &[cause(&failure)]);
+    background.log.line(LogLevel::Error, "due-work-not-stored", &[cause(&failure)]);
     // The row is still due; without a pause the worker would take it again at once. Other rows may
     // use the lane meanwhile.
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);

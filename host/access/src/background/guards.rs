@@ -12,6 +12,7 @@ use crate::log::{Log, cause};
 use crate::random;
 use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -120,7 +121,7 @@ pub async fn release(store: &Arc<Store>, log: &dyn Log, guards: &CallGuards, ear
         if let Err(failure) = Box::pin(release_one(store, &timer, &set.mark, earliest)).await {
             // Nothing is lost: the guard becomes due a minute after the call's deadline, or at the
             // next unsealing.
-            log.line("warn", "guard-delayed", &[("timer", timer.key), cause(&failure)]);
+            log.line(LogLevel::Warn, "guard-delayed", &[("timer", timer.key), cause(&failure)]);
         }
     }
 }
@@ -161,7 +162,7 @@ pub async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failur
                 }
                 Ok(None) => {}
                 Err(damaged @ StoreFault::Damaged(_)) => {
-                    log.line("error", "guard-unreadable", &[cause(&damaged)]);
+                    log.line(LogLevel::Error, "guard-unreadable", &[cause(&damaged)]);
                 }
                 Err(fault) => return Err(fault.into()),
             }

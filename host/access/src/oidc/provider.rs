@@ -11,6 +11,7 @@ use crate::background::{BackgroundState, Claims};
 use crate::log::Log;
 use bulkhead_store::{Store, StoreFault};
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -104,6 +105,6 @@ impl OidcProvider {
     }
 
     pub(super) fn log_rotation(&self, name: &str) {
-        self.log.line("info", "oidc-key-rotated", &[("key", name.to_owned())]);
+        self.log.line(LogLevel::Info, "oidc-key-rotated", &[("key", name.to_owned())]);
     }
 }

@@ -12,6 +12,7 @@ use crate::log::{Log, cause};
 use bulkhead_store::Store;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, RwLock};
@@ -81,7 +82,7 @@ impl RateLimits {
                 Ok(None) => {}
                 Err(failure) => {
                     let pairs = [("quota", name), cause(&failure)];
-                    self.log.line("error", "quota-unreadable", &pairs);
+                    self.log.line(LogLevel::Error, "quota-unreadable", &pairs);
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::tally::{LeaseSlot, LeaseTally};
 use crate::log::{Log, cause};
 use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::sync::{Arc, RwLock};
 use tokio::sync::Mutex;
@@ -63,7 +64,7 @@ impl Quotas {
                 Ok(None) => {}
                 Err(failure) => {
                     let pairs = [("quota", name), cause(&failure)];
-                    self.log.line("error", "quota-unreadable", &pairs);
+                    self.log.line(LogLevel::Error, "quota-unreadable", &pairs);
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::identity;
 use crate::log::cause;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -139,7 +140,7 @@ impl Tokens {
         }
         if let Err(failure) = self.end_used_up(counted.key()).await {
             // The token is safe: no request can begin with it, and due work ends the row.
-            self.log.line("warn", "token-end-delayed", &[cause(&failure)]);
+            self.log.line(LogLevel::Warn, "token-end-delayed", &[cause(&failure)]);
         }
     }
 

@@ -14,6 +14,7 @@ use super::table::Tokens;
 use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -202,7 +203,7 @@ impl Tokens {
     ) -> Result<Option<Arc<TokenRecord>>, Failure> {
         match read(unit, key).await {
             Err(failure) if failure.kind == FailureKind::Internal => {
-                self.log.line("error", "token-unreadable", &[cause(&failure)]);
+                self.log.line(LogLevel::Error, "token-unreadable", &[cause(&failure)]);
                 Ok(None)
             }
             found => found,

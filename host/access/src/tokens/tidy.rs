@@ -11,6 +11,7 @@ use crate::background::Claim;
 use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 impl Tokens {
@@ -26,12 +27,12 @@ impl Tokens {
         match self.search_tokens().await {
             Ok(TokenTidyCounts { seen, ended }) => {
                 self.log.line(
-                    "info",
+                    LogLevel::Info,
                     "token-tidy",
                     &[("seen", seen.to_string()), ("ended", ended.to_string())],
                 );
             }
-            Err(failure) => self.log.line("warn", "token-tidy-stopped", &[cause(&failure)]),
+            Err(failure) => self.log.line(LogLevel::Warn, "token-tidy-stopped", &[cause(&failure)]),
         }
     }
 
@@ -47,7 +48,7 @@ impl Tokens {
                 match self.end_lost(key).await {
                     Ok(ended) => found.ended += usize::from(ended),
                     Err(failure) if failure.kind == FailureKind::Internal => {
-                        self.log.line("error", "token-unreadable", &[cause(&failure)]);
+                        self.log.line(LogLevel::Error, "token-unreadable", &[cause(&failure)]);
                     }
                     Err(failure) => return Err(failure),
                 }

@@ -12,6 +12,7 @@ use bulkhead_core::seal::ServiceSeal;
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value};
@@ -108,6 +109,6 @@ fn mask_internal_failure(seal: &ServiceSeal, failure: Failure) -> Failure {
     if !is_ours || failure == sealed_failure() {
         return failure;
     }
-    seal.settings().log.line("error", "seal-failed", &[cause(&failure)]);
+    seal.settings().log.line(LogLevel::Error, "seal-failed", &[cause(&failure)]);
     Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
 }

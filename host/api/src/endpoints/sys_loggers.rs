@@ -1,24 +1,24 @@
-//! `sys/loggers`: the level of the server's log.
+//! `sys/loggers`: the level from which the server writes log lines, until the next restart.
 //!
-//! The log has a single logger, and every line is written (`error`, `warn` and `info`). A request
-//! for the level `info` is served, because there is nothing to change; other levels are refused.
+//! The log has a single logger. The level of the configuration returns with `DELETE`, with SIGHUP
+//! and with a restart.
 
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, delete, read, required, write};
+use bulkhead_access::log_threshold::LogThreshold;
+use bulkhead_core::Core;
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use serde_json::{Map, json};
 
 /// The only logger.
 const LOGGER: &str = "server";
 
-/// Its level.
-const LEVEL: &str = "info";
-
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let level = || required("level", FieldKind::String, "info, the only level");
+    let level = || required("level", FieldKind::String, "debug, info, warn or error");
     let name = || -> Field { required("name", FieldKind::String, "server, the only logger") };
     let (all, one) = ("sys/loggers", "sys/loggers/{name}");
     vec![
@@ -34,26 +34,41 @@ pub(super) fn rows() -> Vec<Endpoint> {
 /// `GET sys/loggers` and `GET sys/loggers/:name`.
 async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     check_name(call.fields)?;
-    Ok(ReplyBody::Data(Map::from_iter([(LOGGER.to_owned(), json!(LEVEL))])).into())
+    let level = threshold(call.core).level().word();
+    Ok(ReplyBody::Data(Map::from_iter([(LOGGER.to_owned(), json!(level))])).into())
 }
 
 /// `POST sys/loggers` and `POST sys/loggers/:name`.
 async fn set(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     check_name(call.fields)?;
-    match call.fields.text("level") {
-        LEVEL | "notice" => Ok(ReplyBody::Nothing.into()),
-        "trace" | "debug" | "warn" | "warning" | "error" | "err" => Err(Failure::invalid(
-            "level cannot be changed: the log has every line of the levels error, warn and info; \
-             filter the lines by level=",
-        )),
-        other => Err(Failure::invalid(format!("level {} is unknown; it is info", quoted(other)))),
-    }
+    let text = call.fields.text("level");
+    let level = LogLevel::parse(text).ok_or_else(|| {
+        Failure::invalid(format!(
+            "level {} is unknown; give debug, info, warn or error",
+            quoted(text)
+        ))
+    })?;
+    threshold(call.core).set(level);
+    log_level(call.core);
+    Ok(ReplyBody::Nothing.into())
 }
 
 /// `DELETE sys/loggers` and `DELETE sys/loggers/:name`.
 async fn reset(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     check_name(call.fields)?;
+    threshold(call.core).reset();
+    log_level(call.core);
     Ok(ReplyBody::Nothing.into())
+}
+
+/// Logs the new level, if lines of information are written at all.
+fn log_level(core: &Core) {
+    let level = threshold(core).level().word().to_owned();
+    core.log.line(LogLevel::Info, "log-level-changed", &[("log-level", level)]);
+}
+
+fn threshold(core: &Core) -> &LogThreshold {
+    &core.process.settings.log_threshold
 }
 
 /// Refuses the name of a logger that does not exist.

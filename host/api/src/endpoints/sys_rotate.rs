@@ -5,6 +5,7 @@ use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read, write};
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use serde_json::{Map, json};
 
 /// Returns the rows of this file.
@@ -22,7 +23,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
 async fn rotate(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, .. } = call;
     let status = core.store.rotate().await?;
-    core.log.line("info", "keyring-rotated", &[("term", status.term.to_string())]);
+    core.log.line(LogLevel::Info, "keyring-rotated", &[("term", status.term.to_string())]);
     Ok(ReplyBody::Nothing.into())
 }
 

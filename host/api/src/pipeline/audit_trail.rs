@@ -20,6 +20,7 @@ use bulkhead_core::mounts::{BuiltinMount, MountRecord};
 use bulkhead_core::permit::Permit;
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::{Response, ResponseBody};
 use bulkhead_wire::secret::Secret;
@@ -156,7 +157,7 @@ impl<'a> AuditTrail<'a> {
             ("token", name.unwrap_or_default()),
             ("remote", self.request.remote.to_string()),
         ];
-        self.core.log.line("warn", "request-not-audited", &pairs);
+        self.core.log.line(LogLevel::Warn, "request-not-audited", &pairs);
     }
 
     /// Records the answer. A request refused before being entered is recorded first. Returns the
@@ -296,7 +297,7 @@ impl<'a> AuditTrail<'a> {
                 // The lease or token ends when its time is over.
                 Err(failure) => {
                     return self.core.log.line(
-                        "error",
+                        LogLevel::Error,
                         "unanswered-secret-not-revoked",
                         &[cause(&failure)],
                     );

@@ -19,6 +19,7 @@ use bulkhead_store::Unit;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::response::Response;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -240,7 +241,7 @@ impl PermittedRequest<'_> {
 async fn undo_unconfirmed(core: &Core, reserved: &[LeaseReservation]) -> bool {
     if let Err(failure) = leases::undo_reservations(&core.store, reserved).await {
         // Nothing is lost: the reservation is due by itself, a minute after its call's deadline.
-        core.log.line("warn", "undo-delayed", &[cause(&failure)]);
+        core.log.line(LogLevel::Warn, "undo-delayed", &[cause(&failure)]);
         return false;
     }
     reserved.iter().all(LeaseReservation::is_withdrawn)

@@ -14,6 +14,7 @@ use bulkhead_sandbox::{CallScope, CallTree, HostServices, MountablePlugin};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Pause for a client that locked too many names, in milliseconds.
@@ -130,7 +131,7 @@ impl<'a> LoginAttempt<'a> {
         let remote = ("remote", self.permitted.request.remote.to_string());
         let pairs: Vec<(&str, String)> =
             [mount, remote].into_iter().chain(more.iter().cloned()).collect();
-        self.permitted.core.log.line("warn", event, &pairs);
+        self.permitted.core.log.line(LogLevel::Warn, event, &pairs);
     }
 
     /// Returns the refusal of a locked name: the same for every name and every proof, and without

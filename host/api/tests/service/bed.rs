@@ -9,6 +9,7 @@ use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value, json};
@@ -23,8 +24,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Lines(pub(crate) Mutex<Vec<String>>);
 
 impl Log for Lines {
-    fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
-        self.0.lock().unwrap().push(format!("{level} {event} {pairs:?}"));
+    fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
+        self.0.lock().unwrap().push(format!("{} {event} {pairs:?}", level.word()));
     }
 }
 
@@ -98,6 +99,7 @@ impl Bed {
             outbound: OutboundNetwork::default(),
             audit,
             log: Arc::clone(&log) as Arc<dyn Log>,
+            log_threshold: Arc::default(),
         };
         let service = Service::start(settings).await?;
         Ok(Self { service, directory, log })

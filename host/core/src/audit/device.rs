@@ -6,6 +6,7 @@ use super::json::JsonObject;
 use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
 use bulkhead_access::log::{Log, cause};
+use bulkhead_wire::log_level::LogLevel;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +77,7 @@ impl AuditDevice {
             Err(_) => Err(io::Error::other("a write to the file does not end")),
         };
         let Err(error) = opened else { return true };
-        self.log.line("error", "audit-not-opened", &self.log_pairs(&error));
+        self.log.line(LogLevel::Error, "audit-not-opened", &self.log_pairs(&error));
         false
     }
 
@@ -94,7 +95,7 @@ impl AuditDevice {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
                     self.changes.notify_one();
                     self.log.line(
-                        "info",
+                        LogLevel::Info,
                         "audit-recovered",
                         &[("device", self.settings.name.clone())],
                     );
@@ -108,7 +109,7 @@ impl AuditDevice {
         };
         if !self.is_failing.swap(true, Ordering::Relaxed) {
             self.changes.notify_one();
-            self.log.line("error", "audit-failed", &self.log_pairs(&error));
+            self.log.line(LogLevel::Error, "audit-failed", &self.log_pairs(&error));
         }
         false
     }

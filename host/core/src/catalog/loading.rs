@@ -13,6 +13,7 @@ use bulkhead_access::log::cause;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Milliseconds after which a caller may ask again for a plugin that is being compiled.
@@ -52,7 +53,7 @@ impl Catalog {
         let event = match bytes::code_of(loader.store, &plugin.identity().digest).await? {
             StoredCode::Authentic(code) => match link(loader, plugin, code, Plugin::link).await {
                 Ok(()) => {
-                    loader.log.line("info", "plugin-loaded", &name_pairs(plugin));
+                    loader.log.line(LogLevel::Info, "plugin-loaded", &name_pairs(plugin));
                     return Ok(());
                 }
                 // Perhaps made on another processor.
@@ -68,7 +69,7 @@ impl Catalog {
     /// Lets the code of a plugin be compiled in the background, once.
     pub(super) fn ask_for_code(&self, loader: PluginLoader<'_>, plugin: &Plugin, event: &str) {
         if self.missing.ask(plugin) {
-            loader.log.line("warn", event, &name_pairs(plugin));
+            loader.log.line(LogLevel::Warn, event, &name_pairs(plugin));
         }
     }
 
@@ -140,7 +141,7 @@ async fn compile(
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &code).await {
         // It is compiled again at the next start.
         let pairs = [("plugin", entry.name.clone()), cause(&failure)];
-        loader.log.line("warn", "compiled-code-not-stored", &pairs);
+        loader.log.line(LogLevel::Warn, "compiled-code-not-stored", &pairs);
         return link(loader, plugin, code, Plugin::link).await.map_err(unloadable_failure);
     }
     link(loader, plugin, code, Plugin::check_code).await.map_err(unloadable_failure)

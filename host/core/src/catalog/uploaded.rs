@@ -14,6 +14,7 @@ use bulkhead_sandbox::structure::World;
 use bulkhead_sandbox::{DatabasePlugin, MountablePlugin, Sandbox};
 use bulkhead_store::{Address, Space, StoreFault};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
                     // kept.
                     digests = None;
                     loader.log.line(
-                        "error",
+                        LogLevel::Error,
                         "plugin-unreadable",
                         &[("row", address.key), cause(&why)],
                     );
@@ -59,7 +60,7 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
         && let Err(failure) = bytes::delete_unused(loader.store, &digests).await
     {
         // Leftover bytes do no harm, and the next start deletes them.
-        loader.log.line("warn", "unused-components-not-removed", &[cause(&failure)]);
+        loader.log.line(LogLevel::Warn, "unused-components-not-removed", &[cause(&failure)]);
     }
     Ok(())
 }
@@ -85,7 +86,7 @@ async fn add(
     if catalog.is_official(entry.kind, &entry.name) {
         let pairs =
             [("plugin", entry.name), cause(&"this version has a built-in plugin of the same name")];
-        loader.log.line("error", "plugin-not-loaded", &pairs);
+        loader.log.line(LogLevel::Error, "plugin-not-loaded", &pairs);
         return Ok(());
     }
     let checked = loader.signatures.check_stored(&entry.digest, &entry.origin);
@@ -103,7 +104,7 @@ async fn add(
         Err(failure) => {
             let version = ("version", entry.version.clone());
             let pairs = [("plugin", entry.name.clone()), version, cause(&failure)];
-            loader.log.line("error", "plugin-not-loaded", &pairs);
+            loader.log.line(LogLevel::Error, "plugin-not-loaded", &pairs);
             catalog.leave_out(entry, failure.message);
         }
     }
@@ -115,7 +116,7 @@ fn warn_of_signature(loader: PluginLoader<'_>, entry: &PluginRecord, warning: Op
     let Some(why) = warning else { return };
     let version = ("version", entry.version.clone());
     let pairs = [("plugin", entry.name.clone()), version, cause(&unloadable_failure(why))];
-    loader.log.line("warn", "plugin-signature-not-trusted", &pairs);
+    loader.log.line(LogLevel::Warn, "plugin-signature-not-trusted", &pairs);
 }
 
 /// Returns the plugin of an entry by the description that it gave when it was registered, without

@@ -10,6 +10,7 @@ use bulkhead_access::quorum::Quorum;
 use bulkhead_access::random;
 use bulkhead_store::{KeyShare, RekeyOutcome, SealConfig, SealKey};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::net::IpAddr;
 
 /// Paths that show the progress and the nonce.
@@ -304,11 +305,11 @@ impl KeyHolders {
                     ("shares", config.shares.to_string()),
                     ("threshold", config.threshold.to_string()),
                 ];
-                self.log.line("info", "rekeyed", &pairs);
+                self.log.line(LogLevel::Info, "rekeyed", &pairs);
                 Ok(None)
             }
             RekeyOutcome::InDoubt(fault) => {
-                self.log.line("error", "rekey-outcome-unknown", &[cause(&fault)]);
+                self.log.line(LogLevel::Error, "rekey-outcome-unknown", &[cause(&fault)]);
                 Ok(Some(IN_DOUBT))
             }
         }

@@ -9,6 +9,7 @@ use super::table::Leases;
 use bulkhead_access::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 
 /// Maximum number of reservations made due per commit at start.
 const UNDONE: u32 = 500;
@@ -83,7 +84,7 @@ impl Leases {
                     }
                     StoredLease::Gone => {}
                     StoredLease::Damaged(why) => {
-                        self.log.line("error", "lease-unreadable", &[cause(&why)]);
+                        self.log.line(LogLevel::Error, "lease-unreadable", &[cause(&why)]);
                         if unreadable == OnFailure::Goes {
                             unit.delete(address.clone());
                         }

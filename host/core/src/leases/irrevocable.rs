@@ -8,6 +8,7 @@ use super::table::Leases;
 use bulkhead_access::log::cause;
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeMap;
 
 impl Leases {
@@ -52,7 +53,7 @@ impl Leases {
                         }
                         StoredLease::Gone => {}
                         StoredLease::Damaged(why) => {
-                            self.log.line("error", "lease-unreadable", &[cause(&why)])
+                            self.log.line(LogLevel::Error, "lease-unreadable", &[cause(&why)])
                         }
                     }
                 }

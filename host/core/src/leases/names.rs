@@ -13,6 +13,7 @@ use crate::paging::SortedNames;
 use bulkhead_access::log::cause;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 
 /// Sorts after every key of a folder: paths never contain this unprintable character.
 const LAST_CHAR: char = char::MAX;
@@ -86,7 +87,7 @@ impl Leases {
             StoredLease::Lease(lease) => Ok(lease.id.rsplit('/').next().map(str::to_owned)),
             StoredLease::Gone => Ok(None),
             StoredLease::Damaged(why) => {
-                self.log.line("error", "lease-unreadable", &[cause(&why)]);
+                self.log.line(LogLevel::Error, "lease-unreadable", &[cause(&why)]);
                 Ok(None)
             }
         }

@@ -5,6 +5,7 @@ use super::table::Leases;
 use bulkhead_access::log::cause;
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 
 /// Maximum number of leases that are counted.
 const MAX_COUNTED_LEASES: usize = 10_000;
@@ -31,7 +32,7 @@ impl Leases {
                         }
                         StoredLease::Gone => {}
                         StoredLease::Damaged(why) => {
-                            self.log.line("error", "lease-unreadable", &[cause(&why)]);
+                            self.log.line(LogLevel::Error, "lease-unreadable", &[cause(&why)]);
                         }
                     }
                 }

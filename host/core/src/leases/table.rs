@@ -7,6 +7,7 @@ use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_store::{Address, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// The leases of an open store.
@@ -35,7 +36,7 @@ impl Leases {
     /// Logs an event of a lease for the operator.
     pub(crate) fn log_lease(
         &self,
-        level: &str,
+        level: LogLevel,
         event: &str,
         lease: &LeaseRecord,
         why: &impl LogCause,

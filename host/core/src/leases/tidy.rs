@@ -14,6 +14,7 @@ use bulkhead_access::log::cause;
 use bulkhead_access::tokens;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,10 +40,10 @@ impl Leases {
             ("unreadable", done.unreadable.to_string()),
         ];
         match outcome {
-            Ok(()) => self.log.line("info", "leases-tidied", &pairs),
+            Ok(()) => self.log.line(LogLevel::Info, "leases-tidied", &pairs),
             Err(failure) => {
                 pairs.push(cause(&failure));
-                self.log.line("warn", "leases-not-tidied", &pairs);
+                self.log.line(LogLevel::Warn, "leases-not-tidied", &pairs);
             }
         }
     }
@@ -98,13 +99,13 @@ impl Leases {
             StoredLease::Gone => return Ok(()),
             StoredLease::Damaged(why) => {
                 done.unreadable += 1;
-                self.log.line("error", "lease-unreadable", &[cause(&why)]);
+                self.log.line(LogLevel::Error, "lease-unreadable", &[cause(&why)]);
                 return Ok(());
             }
         };
         if self.mount_is_gone(stored, &lease) {
             done.mount_gone += 1;
-            self.log_lease("warn", "lease-forgotten", &lease, &"its mount is gone");
+            self.log_lease(LogLevel::Warn, "lease-forgotten", &lease, &"its mount is gone");
             unit.delete(address.clone());
         } else if address.space == Space::Lease && self.token_is_gone(unit, &lease).await? {
             done.token_gone += 1;
@@ -134,7 +135,7 @@ impl Leases {
             Ok(token) => Ok(!token.is_some_and(|token| token.is_alive(self.store.now()))),
             Err(unreadable) => {
                 // The token may be restored; until then the leases of the token end at their time.
-                self.log.line("error", "token-unreadable", &[cause(&unreadable)]);
+                self.log.line(LogLevel::Error, "token-unreadable", &[cause(&unreadable)]);
                 Ok(false)
             }
         }

@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::mounts::Mount;
 use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,14 +58,14 @@ async fn compile(core: &Arc<Core>, plugin: &Plugin) -> CompilationOutcome {
         let why = match core.catalog.compile_stored(core.loader(), plugin).await {
             Ok(compilation) => {
                 if matches!(compilation, CompilationOutcome::Done) {
-                    core.log.line("info", "plugin-compiled", &name_pairs(plugin));
+                    core.log.line(LogLevel::Info, "plugin-compiled", &name_pairs(plugin));
                 }
                 return compilation;
             }
             Err(why) => why,
         };
         let [name, version] = name_pairs(plugin);
-        core.log.line("warn", "plugin-not-compiled", &[name, version, cause(&why)]);
+        core.log.line(LogLevel::Warn, "plugin-not-compiled", &[name, version, cause(&why)]);
         tokio::time::sleep(COMPILE_RETRY_PAUSE).await;
     }
 }
@@ -72,12 +73,12 @@ async fn compile(core: &Arc<Core>, plugin: &Plugin) -> CompilationOutcome {
 /// Marks the mounts of a plugin that cannot be used as unavailable.
 fn leave_mounts_waiting(core: &Arc<Core>, plugin: &Plugin, why: &Failure) {
     let [name, version] = name_pairs(plugin);
-    core.log.line("error", "plugin-not-loaded", &[name, version, cause(why)]);
+    core.log.line(LogLevel::Error, "plugin-not-loaded", &[name, version, cause(why)]);
     let identity = plugin.identity();
     for mount in core.mounts.of_plugin(plugin.kind(), &identity.name) {
         if mount.plugin.identity().version == identity.version {
             let pairs = [("mount", mount.record.path.to_string()), cause(why)];
-            core.log.line("error", "mount-without-plugin", &pairs);
+            core.log.line(LogLevel::Error, "mount-without-plugin", &pairs);
             core.mounts.set_unavailable(mount.record.clone(), why.message.clone());
         }
     }

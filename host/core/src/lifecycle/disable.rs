@@ -15,6 +15,7 @@ use crate::mounts::{MountPhase, MountRecord, put_phase};
 use bulkhead_access::log::cause;
 use bulkhead_access::sealing::sealed_failure;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
@@ -109,7 +110,7 @@ fn awaiting_decision(failure: Failure) -> Failure {
 pub(super) async fn resume_removal(core: Arc<Core>, record: MountRecord) {
     let path = record.path.to_string();
     if let Err(failure) = remove(Arc::clone(&core), record, RemovalProgress::new()).await {
-        core.log.line("error", "mount-not-removed", &[("mount", path), cause(&failure)]);
+        core.log.line(LogLevel::Error, "mount-not-removed", &[("mount", path), cause(&failure)]);
     }
 }
 
@@ -134,7 +135,7 @@ async fn remove(
     match drain_mount(&core, &record, &progress).await {
         Ok(record) => {
             progress.begin_step(RemovalStep::Data);
-            core.log.line("info", "mount-disabled", &[("mount", path.to_string())]);
+            core.log.line(LogLevel::Info, "mount-disabled", &[("mount", path.to_string())]);
             erase(core, record, claim).await
         }
         // Interrupted by sealing: the removal goes on after the next unsealing. A lease whose end
@@ -198,7 +199,7 @@ async fn serve_again(core: &Arc<Core>, path: &MountPath) {
     let was_begun = |phase: &MountPhase| matches!(phase, MountPhase::Ending | MountPhase::Erasing);
     if let Err(failure) = store_phase(core, path, MountPhase::Serving, was_begun).await {
         core.log.line(
-            "error",
+            LogLevel::Error,
             "mount-not-reopened",
             &[("mount", path.to_string()), cause(&failure)],
         );

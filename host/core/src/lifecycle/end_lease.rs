@@ -16,6 +16,7 @@ use bulkhead_access::background::{Claim, backoff};
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Ends the claimed lease or reservation. Succeeds if the lease no longer exists.
@@ -45,7 +46,7 @@ pub async fn end_lease(
     }
     match done {
         Ok(()) => {
-            core.leases.log_lease("info", "lease-ended", &lease, &reason.word());
+            core.leases.log_lease(LogLevel::Info, "lease-ended", &lease, &reason.word());
             Ok(())
         }
         Err(failure) => {
@@ -136,7 +137,7 @@ async fn postpone(
         let lease = LeaseRecord::parse(&record)?;
         let (lease, next) = if lost_a_race(failure) {
             let lease = lease.after_lost_race(reason, failure);
-            (lease, FailedEndOutcome::Delayed("info", backoff::FIRST_PAUSE))
+            (lease, FailedEndOutcome::Delayed(LogLevel::Info, backoff::FIRST_PAUSE))
         } else {
             let lease = lease.after_failure(reason, failure);
             let next = FailedEndOutcome::of(&lease, failure);
@@ -162,7 +163,7 @@ enum FailedEndOutcome {
     Forgotten,
     Irrevocable(u64),
     /// With the log level.
-    Delayed(&'static str, u64),
+    Delayed(LogLevel, u64),
 }
 
 impl FailedEndOutcome {
@@ -172,16 +173,16 @@ impl FailedEndOutcome {
         match (lease.forced, lease.is_irrevocable()) {
             (true, _) => Self::Forgotten,
             (false, true) => Self::Irrevocable(pause),
-            (false, false) => Self::Delayed("warn", pause),
+            (false, false) => Self::Delayed(LogLevel::Warn, pause),
         }
     }
 
     /// Returns the level and the event of the log line.
-    fn log_event(&self) -> (&'static str, &'static str) {
+    fn log_event(&self) -> (LogLevel, &'static str) {
         match self {
-            Self::Forgotten => ("warn", "lease-forgotten"),
-            Self::Irrevocable(_) => ("warn", "lease-irrevocable"),
-            Self::Delayed(level, _) => (level, "lease-end-delayed"),
+            Self::Forgotten => (LogLevel::Warn, "lease-forgotten"),
+            Self::Irrevocable(_) => (LogLevel::Warn, "lease-irrevocable"),
+            Self::Delayed(level, _) => (*level, "lease-end-delayed"),
         }
     }
 }

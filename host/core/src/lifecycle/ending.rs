@@ -9,8 +9,10 @@ use crate::leases::{LeasePrefix, OnFailure};
 use crate::mounts::{ClosedGate, Mount, MountRecord};
 use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
+use bulkhead_access::request_scope::of_current_request;
 use bulkhead_sandbox::{CallKind, MountStop};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -91,11 +93,11 @@ pub(super) fn in_background<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
     let in_flight = core.sealing.enter()?;
-    Ok(tokio::spawn(async move {
+    Ok(tokio::spawn(of_current_request(async move {
         let done = work.await;
         drop(in_flight);
         done
-    }))
+    })))
 }
 
 /// Logs a failure and waits for the next attempt. Returns `false` if the service is being sealed,
@@ -106,7 +108,7 @@ pub(super) async fn log_and_pause(
     event: &str,
     why: Failure,
 ) -> bool {
-    core.log.line("warn", event, &[("mount", record.path.to_string()), cause(&why)]);
+    core.log.line(LogLevel::Warn, event, &[("mount", record.path.to_string()), cause(&why)]);
     tokio::select! {
         () = tokio::time::sleep(STORE_RETRY_PAUSE) => true,
         () = core.sealing.wait_for_seal() => false,

@@ -14,6 +14,7 @@ use bulkhead_access::log::cause;
 use bulkhead_access::tokens;
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// The spaces with rows of a mount. Timers come first, because due timers wait for the erasure.
@@ -96,7 +97,7 @@ impl MountErasure {
         let give_back = async move {
             match core.store.give_back_space().await {
                 Err(fault) if !core.sealing.has_begun() => {
-                    core.log.line("warn", "space-not-reclaimed", &[cause(&fault)]);
+                    core.log.line(LogLevel::Warn, "space-not-reclaimed", &[cause(&fault)]);
                 }
                 _ => {}
             }

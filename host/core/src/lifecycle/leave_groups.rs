@@ -8,6 +8,7 @@ use crate::core::Core;
 use bulkhead_access::identity::membership;
 use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Removes the members of all such groups, in the background.
@@ -20,7 +21,7 @@ pub fn let_members_leave(core: &Arc<Core>) {
 async fn leave(core: Arc<Core>) {
     if let Err(failure) = all_leave(&core).await {
         // Nothing is lost: the next unsealing, or the next such change, goes on with the work.
-        core.log.line("warn", "group-clearing-delayed", &[cause(&failure)]);
+        core.log.line(LogLevel::Warn, "group-clearing-delayed", &[cause(&failure)]);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::mounts::{Mount, MountPhase, MountRecord, UnfinishedMigration, Version
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::Publisher;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Migrates the stored data of every mount to the schema of its component. If the component of an
@@ -31,7 +32,7 @@ pub(super) async fn migrate_all(core: &Arc<Core>) -> Result<(), Failure> {
         match migrate(core, &mount).await {
             Err(failure) if is_uploaded => {
                 let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
-                core.log.line("error", "mount-without-plugin", &pairs);
+                core.log.line(LogLevel::Error, "mount-without-plugin", &pairs);
                 core.mounts.set_unavailable_now(&mount.record, failure.message);
             }
             migrated => migrated?,

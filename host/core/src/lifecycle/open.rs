@@ -17,6 +17,7 @@ use bulkhead_access::sealing::{SealSignal, sealed_failure};
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +86,7 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
             ("effect", "no lease is ended and nothing is rotated by itself".to_owned()),
             ("remedy", "start without suspend_due_work".to_owned()),
         ];
-        core.log.line("warn", "due-work-suspended", &pairs);
+        core.log.line(LogLevel::Warn, "due-work-suspended", &pairs);
         core.due_work.set(tokio::spawn(background::run_suspended(Arc::clone(&core.background))));
         return;
     }
@@ -104,14 +105,14 @@ pub(crate) async fn stop(core: &Core, patience: Duration) {
     if let Some(worker) = core.due_work.take()
         && worker.await.is_err()
     {
-        core.log.line("error", "due-work-ended-early", &[]);
+        core.log.line(LogLevel::Error, "due-work-ended-early", &[]);
     }
     if !core.sealing.wait_for_work(patience).await {
-        core.log.line("warn", "sealed-during-requests", &[]);
+        core.log.line(LogLevel::Warn, "sealed-during-requests", &[]);
     }
     core.sandbox.close().await;
     if let Err(fault) = core.store.mark_time(Duration::ZERO).await {
-        core.log.line("warn", "store-time-not-stored", &[cause(&fault)]);
+        core.log.line(LogLevel::Warn, "store-time-not-stored", &[cause(&fault)]);
     }
     core.store.close().await;
 }

@@ -10,6 +10,7 @@ use bulkhead_access::log::cause;
 use bulkhead_access::tokens;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::secret::Secret;
 use std::collections::BTreeMap;
@@ -98,7 +99,7 @@ async fn mount_default(core: &Core, kind: &str, path: MountPath) -> Result<(), F
         Err(taken) if taken.kind == FailureKind::InvalidRequest => {
             // The path is taken by a mount whose record cannot be opened. The other mounts are
             // still served.
-            core.log.line("warn", "default-mount-skipped", &[cause(&taken)]);
+            core.log.line(LogLevel::Warn, "default-mount-skipped", &[cause(&taken)]);
             return Ok(());
         }
         record => record?,

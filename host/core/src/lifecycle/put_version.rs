@@ -17,6 +17,7 @@ use bulkhead_access::background::Claim;
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Maximum number of steps of a migration.
@@ -94,7 +95,7 @@ fn log_steps(core: &Core, record: &MountRecord, swap: &VersionSwap) {
         ("from_schema", record.schema.to_string()),
         ("to_schema", to.to_string()),
     ];
-    core.log.line("info", "migration-in-steps", &pairs);
+    core.log.line(LogLevel::Info, "migration-in-steps", &pairs);
 }
 
 /// Carries out and commits one step of the migration, or stores only the version if there is

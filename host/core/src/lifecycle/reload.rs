@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::mounts::{Mount, MountClass, MountPhase, VersionSwap};
 use bulkhead_access::random;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// The mounts and connections of a reload.
@@ -63,7 +64,7 @@ async fn reload_one(core: &Arc<Core>, mount: &Mount) -> Result<(), Failure> {
     if is_same {
         core.sandbox.close_mount(&record.uuid);
         mount.close_breaker();
-        core.log.line("info", "mount-reloaded", &[("mount", record.path.to_string())]);
+        core.log.line(LogLevel::Info, "mount-reloaded", &[("mount", record.path.to_string())]);
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use bulkhead_access::log::cause;
 use bulkhead_access::random;
 use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -175,7 +176,11 @@ async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
 pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
     let work = carry_out_move(Arc::clone(core), uuid.to_owned());
     if let Err(failure) = in_background(core, work) {
-        core.log.line("warn", "mount-move-delayed", &[("mount", uuid.to_owned()), cause(&failure)]);
+        core.log.line(
+            LogLevel::Warn,
+            "mount-move-delayed",
+            &[("mount", uuid.to_owned()), cause(&failure)],
+        );
     }
 }
 
@@ -235,6 +240,6 @@ async fn arrive(
     unit.commit().await?;
     let pairs =
         [("mount", from.to_string()), ("to", to.to_string()), ("status", status.word().to_owned())];
-    core.log.line("info", "mount-moved", &pairs);
+    core.log.line(LogLevel::Info, "mount-moved", &pairs);
     core.mounts.update(record, &core.catalog)
 }

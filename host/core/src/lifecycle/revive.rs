@@ -13,6 +13,7 @@ use crate::core::Core;
 use crate::mounts::{MountClass, MountPhase, MountRecord, Mounts, UnavailableMount, VersionSwap};
 use bulkhead_access::log::cause;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Serves the unavailable mounts of a plugin, each in its own version. A mount whose version is not
@@ -32,7 +33,7 @@ pub(super) async fn revive_all(core: &Arc<Core>, kind: PluginType, name: &str) {
         };
         if let Err(failure) = revive(core, &record.uuid, &swap).await {
             let pairs = [("mount", path), cause(&failure)];
-            core.log.line("error", "mount-without-plugin", &pairs);
+            core.log.line(LogLevel::Error, "mount-without-plugin", &pairs);
             core.mounts.set_reason(&record.uuid, failure.message);
         }
     }
@@ -54,7 +55,7 @@ async fn finish_migration(core: Arc<Core>, record: MountRecord) {
     let swap = VersionSwap { version: record.version.clone(), selection, rollback: None };
     if let Err(failure) = revive(&core, &record.uuid, &swap).await {
         let pairs = [("mount", record.path.to_string()), cause(&failure)];
-        core.log.line("error", "mount-without-plugin", &pairs);
+        core.log.line(LogLevel::Error, "mount-without-plugin", &pairs);
         core.mounts.set_reason(&record.uuid, failure.message);
     }
 }
@@ -89,7 +90,7 @@ pub(super) async fn revive(
     let stored = stored.map_err(|stopped| stopped.leave(core))?;
     core.mounts.serve(stored.clone(), &core.catalog)?;
     drop(claim);
-    core.log.line("info", "mount-plugin-restored", &[("mount", stored.path.to_string())]);
+    core.log.line(LogLevel::Info, "mount-plugin-restored", &[("mount", stored.path.to_string())]);
     resume_mount(core, stored);
     Ok(())
 }

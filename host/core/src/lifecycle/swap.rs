@@ -33,6 +33,7 @@ use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -108,7 +109,7 @@ async fn exchange_version(
         ("to", swap.version.clone()),
         ("held_back", format!("{held_back}ms")),
     ];
-    core.log.line("info", "plugin-swapped", &pairs);
+    core.log.line(LogLevel::Info, "plugin-swapped", &pairs);
     Ok(SwapOutcome::Done)
 }
 
@@ -240,7 +241,7 @@ async fn pass_probation(core: &Core, mount: &Mount) {
     });
     if let Err(failure) = passed.await {
         let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
-        core.log.line("warn", "end-of-probation-not-stored", &pairs);
+        core.log.line(LogLevel::Warn, "end-of-probation-not-stored", &pairs);
     }
 }
 
@@ -273,17 +274,17 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
     };
     let swap = VersionSwap { version, selection, rollback: Some(rollback.clone()) };
     let Err(failure) = exchange_version(core, uuid, &swap).await else {
-        core.log.line("error", "plugin-rolled-back", &pairs(&rollback));
+        core.log.line(LogLevel::Error, "plugin-rolled-back", &pairs(&rollback));
         return;
     };
     rollback.is_done = false;
     rollback.reason =
         format!("{}; the version before cannot serve: {}", rollback.reason, failure.message);
-    core.log.line("error", "plugin-not-rolled-back", &pairs(&rollback));
+    core.log.line(LogLevel::Error, "plugin-not-rolled-back", &pairs(&rollback));
     let failed = change_record(core, mount, |record| record.rollback = Some(rollback.clone()));
     if let Err(failure) = failed.await {
         let pairs = [("mount", mount.record.path.to_string()), cause(&failure)];
-        core.log.line("warn", "rollback-state-not-stored", &pairs);
+        core.log.line(LogLevel::Warn, "rollback-state-not-stored", &pairs);
     }
 }
 

@@ -11,6 +11,7 @@ use super::swap::{claim, gone_failure, is_serving, pause_mount};
 use crate::core::Core;
 use crate::mounts::{MountRecord, Mounts, VersionSwap};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -40,6 +41,6 @@ pub(super) async fn upgrade_api(core: &Arc<Core>, uuid: &str, version: u64) -> R
         ("to", version.to_string()),
         ("held_back", format!("{}ms", began.elapsed().as_millis())),
     ];
-    core.log.line("info", "api-version-changed", &pairs);
+    core.log.line(LogLevel::Info, "api-version-changed", &pairs);
     Ok(())
 }

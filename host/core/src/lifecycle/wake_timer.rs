@@ -12,6 +12,7 @@ use bulkhead_access::log::cause;
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::{Record, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 /// Wakes the plugin that scheduled a timer or left a guard. After success the timer is removed,
@@ -155,15 +156,15 @@ impl TimerWake<'_> {
         let address = self.claim.address();
         let (level, next) = match lost_a_race(failure) {
             true => (
-                "info",
+                LogLevel::Info,
                 NextAttempt { attempts: attempt.saturating_sub(1), pause: backoff::FIRST_PAUSE },
             ),
             false => (
-                "warn",
+                LogLevel::Warn,
                 NextAttempt { attempts: attempt, pause: backoff::backoff_pause(failure, attempt) },
             ),
         };
-        if level == "warn" {
+        if level == LogLevel::Warn {
             self.mount.count_failed_wake();
         }
         let pairs = [

@@ -19,6 +19,7 @@ use bulkhead_sandbox::{
 };
 use bulkhead_store::{Store, StoredLimit, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::route::RouteTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -311,22 +312,22 @@ impl Mount {
         if self.due_writes.count(bytes, Instant::now()) {
             let effect = "timers of this mount wait; other mounts do not".to_owned();
             let mount = self.record.path.to_string();
-            log.line("warn", "timers-delayed", &[("mount", mount), ("effect", effect)]);
+            log.line(LogLevel::Warn, "timers-delayed", &[("mount", mount), ("effect", effect)]);
         }
     }
 
     /// Records the end of a call. Logs a line if the breaker opens or closes.
     pub fn note_end(&self, log: &dyn Log, pass: BreakerPass<'_>, ended: Termination) {
         let Some(change) = pass.end(ended, Instant::now()) else { return };
-        let (mount, plugin) = (self.record.path.to_string(), self.plugin.identity().title());
-        let about = [("mount", mount), ("plugin", plugin)];
+        let [plugin, version] = self.plugin.identity().log_pairs();
+        let about = [("mount", self.record.path.to_string()), plugin, version];
         match change {
             BreakerChange::Opened(length) => {
-                let [mount, plugin] = about;
+                let [mount, plugin, version] = about;
                 let rest = ("next", format!("{}s", length.as_secs()));
-                log.line("error", "breaker-opened", &[mount, plugin, rest]);
+                log.line(LogLevel::Error, "breaker-opened", &[mount, plugin, version, rest]);
             }
-            BreakerChange::Closed => log.line("info", "breaker-closed", &about),
+            BreakerChange::Closed => log.line(LogLevel::Info, "breaker-closed", &about),
         }
     }
 }

@@ -13,6 +13,7 @@ use bulkhead_access::log::{Log, cause};
 use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::route::RouteMatch;
 use bulkhead_wire::sync;
@@ -69,7 +70,7 @@ impl Mounts {
                 let found = match store.begin().get(&address).await {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Requests below this path find no mount; all other mounts serve.
-                        log.line("error", "mount-unreadable", &[cause(&damaged)]);
+                        log.line(LogLevel::Error, "mount-unreadable", &[cause(&damaged)]);
                         continue;
                     }
                     found => found?,
@@ -80,7 +81,7 @@ impl Mounts {
                     // The plugin was uploaded: the engines of this binary are all available, or
                     // loading would have failed earlier.
                     let pairs = [("mount", path), cause(&failure)];
-                    log.line("error", "mount-without-plugin", &pairs);
+                    log.line(LogLevel::Error, "mount-without-plugin", &pairs);
                     mounts.set_unavailable(record, failure.message);
                 }
             }

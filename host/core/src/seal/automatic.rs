@@ -9,6 +9,7 @@ use crate::seal_setting::{SealSetting, StaticSeal, kind_of};
 use bulkhead_access::log::cause;
 use bulkhead_store::{AutomaticSeal, RekeyOutcome, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
 impl ServiceSeal {
@@ -41,7 +42,7 @@ impl ServiceSeal {
                 ("configured", setting.kind().to_owned()),
                 ("remedy", "bulkhead operator unseal -migrate".to_owned()),
             ];
-            self.process.settings.log.line("warn", "seal-migration-awaited", &pairs);
+            self.process.settings.log.line(LogLevel::Warn, "seal-migration-awaited", &pairs);
             return Ok(None);
         }
         match (setting, &seals.automatic) {
@@ -59,7 +60,7 @@ impl ServiceSeal {
             Err(fault) => Err(fault.into()),
         };
         if let Err(failure) = opened {
-            self.process.settings.log.line("error", "not-unsealed", &[cause(&failure)]);
+            self.process.settings.log.line(LogLevel::Error, "not-unsealed", &[cause(&failure)]);
         }
     }
 
@@ -87,7 +88,7 @@ impl ServiceSeal {
         } else if let Some(previous) = &keys.previous {
             let note = "the data no longer need previous_key; older backups and snapshots do";
             let pairs = [("previous", previous.id.clone()), ("note", note.to_owned())];
-            self.process.settings.log.line("info", "previous-seal-key-unused", &pairs);
+            self.process.settings.log.line(LogLevel::Info, "previous-seal-key-unused", &pairs);
         }
     }
 
@@ -104,12 +105,12 @@ impl ServiceSeal {
                             snapshots need the key";
                 let [previous, current] = named;
                 let pairs = [previous, current, ("note", note.to_owned())];
-                return log.line("info", "seal-key-replaced", &pairs);
+                return log.line(LogLevel::Info, "seal-key-replaced", &pairs);
             }
             Ok(RekeyOutcome::InDoubt(fault)) | Err(fault) => fault,
         };
         let [previous, current] = named;
-        log.line("error", "seal-key-not-replaced", &[previous, current, cause(&failure)]);
+        log.line(LogLevel::Error, "seal-key-not-replaced", &[previous, current, cause(&failure)]);
     }
 
     /// Gives the open data the seal of the configuration.
@@ -128,7 +129,7 @@ impl ServiceSeal {
         match outcome {
             RekeyOutcome::Stored => {
                 let pairs = [("seal", setting.kind().to_owned())];
-                self.process.settings.log.line("info", "seal-migrated", &pairs);
+                self.process.settings.log.line(LogLevel::Info, "seal-migrated", &pairs);
                 Ok(())
             }
             RekeyOutcome::InDoubt(fault) => Err(fault.into()),

@@ -12,6 +12,7 @@ use bulkhead_store::{
     Address, DataDirectory, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault,
 };
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -101,7 +102,7 @@ impl ServiceSeal {
             self.directory.forget_copy(block)?;
         }
         let pairs = [("blocks", blocks.to_string())];
-        self.process.settings.log.line("info", "self-initialised", &pairs);
+        self.process.settings.log.line(LogLevel::Info, "self-initialised", &pairs);
         Ok(())
     }
 
@@ -128,7 +129,7 @@ impl ServiceSeal {
             ("block", block.saturating_add(1).to_string()),
             ("replaced-data", "bulkhead.db.undone".to_owned()),
         ];
-        self.process.settings.log.line("warn", "self-initialisation-undone", &pairs);
+        self.process.settings.log.line(LogLevel::Warn, "self-initialisation-undone", &pairs);
     }
 
     /// Opens the data, runs a block, and stores that the block is complete.

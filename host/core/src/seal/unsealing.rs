@@ -11,6 +11,7 @@ use bulkhead_access::quorum::Quorum;
 use bulkhead_store::{DataSeals, KeyShare, SealConfig, SealKey, Store};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 
@@ -41,7 +42,7 @@ impl ServiceSeal {
         if let Err(failure) = &taken {
             let log = &self.process.settings.log;
             let pairs = [("remote", remote.to_string()), cause(failure)];
-            log.line("warn", "unseal-refused", &pairs);
+            log.line(LogLevel::Warn, "unseal-refused", &pairs);
             let why = failure.recorded_or_code().to_owned();
             sync::lock(&self.refused).add(self.now(), remote, why);
         }
@@ -149,7 +150,7 @@ impl ServiceSeal {
         drop(unsealing);
         if forgotten > 0 {
             let pairs = [("remote", remote.to_string()), ("shares", forgotten.to_string())];
-            self.process.settings.log.line("warn", "key-shares-discarded", &pairs);
+            self.process.settings.log.line(LogLevel::Warn, "key-shares-discarded", &pairs);
         }
         Ok(())
     }

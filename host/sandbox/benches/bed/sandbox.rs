@@ -1,15 +1,16 @@
 //! Shared parts of the sandbox benchmarks: a component on an empty store, and calls to it.
 
 use async_trait::async_trait;
+use bulkhead_sandbox::component::ComponentIdentity;
 use bulkhead_sandbox::contract::{Call, Caller, Mount};
 use bulkhead_sandbox::{
     CallScope, CallTree, Compartment, ComponentSource, ConnectionChoice, DatabasePlugin,
-    GrantLayers, Grants, HostServices, IdentityToken, InstanceReuse, LogLevel, MountLimits,
-    MountablePlugin, Publisher, ReservationRequest, Sandbox, SandboxRuntime, TimerGuard,
-    VisibleEntity,
+    GrantLayers, Grants, HostServices, IdentityToken, InstanceReuse, MountLimits, MountablePlugin,
+    Publisher, ReservationRequest, Sandbox, SandboxRuntime, TimerGuard, VisibleEntity,
 };
 use bulkhead_store::{SealKey, Store, StoreOptions, Unit};
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -185,7 +186,14 @@ impl HostServices for NoServices {
         Err(Failure::internal("not measured"))
     }
 
-    fn log(&self, _level: LogLevel, plugin: &str, event: &str, pairs: &[(String, String)]) {
+    fn log(
+        &self,
+        _level: LogLevel,
+        plugin: &ComponentIdentity,
+        event: &str,
+        pairs: &[(String, String)],
+    ) {
+        let plugin = plugin.title();
         panic!("{plugin} logs {event}: {pairs:?}");
     }
 }

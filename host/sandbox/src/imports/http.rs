@@ -12,7 +12,6 @@ use crate::bindings::secrets_engine::bulkhead::plugin::http as contract;
 use crate::call_tree::SideEffect;
 use crate::contract::Failure;
 use crate::effect::{self, EffectFailure};
-use crate::host_services::LogLevel;
 use crate::limits::{self, ExceededLimit};
 use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
@@ -24,6 +23,7 @@ use bulkhead_outbound::http::{
     HttpRequest, HttpTls, Uri,
 };
 use bulkhead_wire::failure::{Failure as Refused, FailureKind, quoted};
+use bulkhead_wire::log_level::LogLevel;
 use contract::{Host, Response};
 
 use std::sync::Arc;
@@ -312,7 +312,7 @@ fn report(state: &CallState, origin: &str, refused: &Refused) -> Failure {
         ("cause".to_owned(), refused.kind.code().to_owned()),
         ("detail".to_owned(), state.scrub(&refused.message)),
     ];
-    state.context.services.log(LogLevel::Warn, &state.plugin.title(), "http-failed", &pairs);
+    state.context.services.log(LogLevel::Warn, &state.plugin, "http-failed", &pairs);
     let message = state.scrub_for_caller(&refused.message);
     refusal(&Refused { message, ..refused.clone() })
 }

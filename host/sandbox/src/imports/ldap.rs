@@ -10,7 +10,6 @@ use crate::bindings::secrets_engine::bulkhead::plugin::ldap as contract;
 use crate::call_tree::SideEffect;
 use crate::effect::{self, EffectFailure};
 use crate::grants::Act;
-use crate::host_services::LogLevel;
 use crate::limits;
 use crate::state::CallState;
 use bulkhead_outbound::addresses::{AllowedAddresses, LdapServer};
@@ -19,6 +18,7 @@ use bulkhead_outbound::ldap::{
     AttributeChange, DirectoryTarget, LdapFailure, LdapLogin, LdapPoolKey, LdapSession,
     MountLogins, check_changes, check_dn, failed, parse_server, prepare, secrets,
 };
+use bulkhead_wire::log_level::LogLevel;
 use contract::Host;
 use std::future::Future;
 use std::sync::Arc;
@@ -280,7 +280,7 @@ fn report<T>(
         if failure.result_code.is_none() {
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
-        state.context.services.log(LogLevel::Warn, &state.plugin.title(), "ldap-failed", &pairs);
+        state.context.services.log(LogLevel::Warn, &state.plugin, "ldap-failed", &pairs);
         failure.into()
     })
 }

@@ -6,15 +6,16 @@
 
 use crate::bindings::secrets_engine::bulkhead::plugin::log::{Host, Level};
 use crate::grants::Act;
-use crate::host_services;
 use crate::limits;
 use crate::state::CallState;
+use bulkhead_wire::log_level::LogLevel;
 use std::borrow::Cow;
 
 /// Replacement for an invalid name.
 const UNNAMED: &str = "unnamed";
 /// Names in a line that only the host writes.
-const RESERVED_NAMES: [&str; 5] = ["event", "level", "mount", "plugin", "time"];
+const RESERVED_NAMES: [&str; 7] =
+    ["event", "level", "mount", "plugin", "request_id", "time", "version"];
 
 impl Host for CallState {
     fn write(
@@ -27,23 +28,18 @@ impl Host for CallState {
         if self.log_count.is_over {
             return Ok(());
         }
-        let title = self.plugin.title();
         let room =
             limits::TEXT_BYTES.min(self.limits().log_bytes.saturating_sub(self.log_count.bytes));
         self.log_count.lines = self.log_count.lines.saturating_add(1);
         if self.log_count.lines >= limits::LOG_LINES || room == 0 {
             self.log_count.is_over = true;
-            self.context.services.log(
-                host_services::LogLevel::Warn,
-                &title,
-                "log-lines-dropped",
-                &[],
-            );
+            let services = &self.context.services;
+            services.log(LogLevel::Warn, &self.plugin, "log-lines-dropped", &[]);
             return Ok(());
         }
         let (event, pairs, bytes) = fit_line(self, &event, &pairs, room);
         self.log_count.bytes = self.log_count.bytes.saturating_add(bytes);
-        self.context.services.log(convert_level(level), &title, &event, &pairs);
+        self.context.services.log(convert_level(level), &self.plugin, &event, &pairs);
         Ok(())
     }
 }
@@ -85,11 +81,11 @@ fn fit_name<'a>(state: &CallState, name: &'a str) -> Cow<'a, str> {
     Cow::Borrowed(if is_word && is_shown { name } else { UNNAMED })
 }
 
-fn convert_level(level: Level) -> host_services::LogLevel {
+fn convert_level(level: Level) -> LogLevel {
     match level {
-        Level::Debug => host_services::LogLevel::Debug,
-        Level::Info => host_services::LogLevel::Info,
-        Level::Warn => host_services::LogLevel::Warn,
-        Level::Error => host_services::LogLevel::Error,
+        Level::Debug => LogLevel::Debug,
+        Level::Info => LogLevel::Info,
+        Level::Warn => LogLevel::Warn,
+        Level::Error => LogLevel::Error,
     }
 }

@@ -10,7 +10,6 @@ use crate::bindings::database_plugin::bulkhead::plugin::sql as contract;
 use crate::call_tree::{CallTree, SideEffect};
 use crate::effect::{self, EffectFailure};
 use crate::grants::SqlTarget;
-use crate::host_services::LogLevel;
 use crate::limits;
 use crate::resources::StoreResources;
 use crate::secrets::SecretSet;
@@ -20,6 +19,7 @@ use bulkhead_outbound::sql::{
     DatabaseEndpoint, DatabaseTarget, LoginRequest, PoolKey, SecretRecorder, SqlFailure,
     SqlSession, SqlStatement, failed,
 };
+use bulkhead_wire::log_level::LogLevel;
 use contract::Host;
 use futures_util::FutureExt as _;
 use std::future::Future;
@@ -266,7 +266,7 @@ fn report<T>(
         if failure.sqlstate.is_none() && failure.code != "invalid-request" {
             pairs.push(("detail".to_owned(), state.scrub(&said)));
         }
-        state.context.services.log(LogLevel::Warn, &state.plugin.title(), "sql-failed", &pairs);
+        state.context.services.log(LogLevel::Warn, &state.plugin, "sql-failed", &pairs);
         failure.into()
     })
 }

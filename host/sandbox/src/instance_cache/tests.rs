@@ -4,15 +4,16 @@ use super::*;
 use crate::Publisher;
 use crate::contract::{AnswerPayload, Call, Caller, Mount};
 use crate::detached;
+use crate::identity::ComponentIdentity;
 use crate::{
     CallPriority, CallScope, CallTree, Compartment, ComponentSource, ConnectionChoice,
-    DatabasePlugin, GrantLayers, Grants, HostServices, IdentityToken, LogLevel, MountLimits,
-    MountablePlugin, ReservationRequest, Sandbox, SandboxRuntime, SlotRequest, TimerGuard,
-    VisibleEntity, limits,
+    DatabasePlugin, GrantLayers, Grants, HostServices, IdentityToken, MountLimits, MountablePlugin,
+    ReservationRequest, Sandbox, SandboxRuntime, SlotRequest, TimerGuard, VisibleEntity, limits,
 };
 use async_trait::async_trait;
 use bulkhead_store::{SealKey, Store, StoreOptions, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::log_level::LogLevel;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -247,7 +248,14 @@ impl HostServices for Passwords {
         Err(Failure::absent())
     }
 
-    fn log(&self, _level: LogLevel, _plugin: &str, _event: &str, _pairs: &[(String, String)]) {}
+    fn log(
+        &self,
+        _level: LogLevel,
+        _plugin: &ComponentIdentity,
+        _event: &str,
+        _pairs: &[(String, String)],
+    ) {
+    }
 }
 
 fn cache(reuse: &InstanceReuse) -> &Arc<InstanceCache> {

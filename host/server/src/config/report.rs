@@ -39,6 +39,7 @@ impl fmt::Display for Config {
             )?;
         }
         self.report_stop(f)?;
+        self.report_log(f)?;
         for notice in &self.notices {
             writeln!(f, "ignores {notice}")?;
         }
@@ -60,6 +61,15 @@ impl fmt::Display for ListenerTransport {
 }
 
 impl Config {
+    fn report_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (level, format) = (self.log.level.word(), self.log.format.word());
+        write!(f, "logs from level {level} on as {format} to ")?;
+        match &self.log.file {
+            Some(file) => writeln!(f, "{}", file.display()),
+            None => writeln!(f, "standard error"),
+        }
+    }
+
     fn report_listener(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let listener = &self.listener;
         self.report_places(f)?;

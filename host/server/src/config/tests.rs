@@ -99,7 +99,9 @@ const EVERY_SETTING: &str = r##"
         default_lease_ttl = 3600
         max_lease_ttl     = "32d"
         reported_version  = "1.19.5"
-        log_format        = "logfmt"
+        log_format        = "json"
+        log_level         = "warn"
+        log_file          = "/var/log/bulkhead/server.log"
         api_addr          = "https://bulkhead.example.com:8200/"
         suspend_due_work  = true
         shutdown_delay    = "15s"
@@ -323,6 +325,9 @@ fn wrong_setting_form_or_value_type_is_refused() {
         ("api_addr = true", 2, &["api_addr", "text in quotes"]),
         ("api_addr = [\"http://a\"]", 2, &["a list", "text in quotes"]),
         ("api_addr = null", 2, &["`null` is not a value", "double quotes"]),
+        ("log_format = \"xml\"", 2, &["\"xml\" is not a format of the log"]),
+        ("log_level = \"loud\"", 2, &["\"loud\" is not a level of the log"]),
+        ("log_file = \"\"", 2, &["is not a path"]),
         ("log_format = logfmt", 2, &["`logfmt` is not a value", "double quotes"]),
         ("log_format = upper(\"x\")", 2, &["`upper` is not a value"]),
         ("log_format = \"${env}\"", 2, &["is not computed"]),
@@ -498,7 +503,8 @@ fn config_check_reports_effective_settings() {
          lets the API make no audit device\n\
          gives leases and tokens a ttl of 32d, and at most 32d\n\
          reports version 1.21.0+ent to clients\n\
-         stops within 30s, and cuts requests that take longer\n"
+         stops within 30s, and cuts requests that take longer\n\
+         logs from level info on as logfmt to standard error\n"
     );
     let config = read(&format!(
         "{STORAGE}listener \"tcp\" {{\n  trusted_proxies = [\"10.0.0.0/8\"]\n}}\n\

@@ -10,9 +10,9 @@ use super::section::{ForeignWord, harmless, refused};
 const NO_UI: &str = "this server has no user interface; leave the line out";
 const NO_CLUSTER: &str =
     "a single server has the data, and no port for other servers; leave the line out";
-const LOG: &str = "the log is logfmt on standard error, with all levels; leave the line out";
-const LOG_FILE: &str = "the log goes to standard error, which the service manager writes and \
-    rotates; leave the line out";
+const NO_LOG_ROTATION: &str = "the server does not rotate its log; leave the line out, and let \
+    logrotate move log_file and send SIGHUP";
+const NO_REQUEST_LOG: &str = "requests are recorded by audit devices; leave the line out";
 const NO_CACHE: &str = "the cache has a fixed size and is always on; leave the line out";
 const NO_LICENCE: &str = "no licence is needed, and no use is reported; leave the line out";
 const NO_REPORT: &str = "no use is reported; leave the block out";
@@ -70,12 +70,10 @@ pub(super) const ROOT: &[ForeignWord] = &[
         "the server does not register itself; leave the block out, and let the service check \
          sys/health",
     ),
-    harmless("log_level", LOG),
-    harmless("log_requests_level", LOG),
-    harmless("log_file", LOG_FILE),
-    harmless("log_rotate_bytes", LOG_FILE),
-    harmless("log_rotate_duration", LOG_FILE),
-    harmless("log_rotate_max_files", LOG_FILE),
+    harmless("log_requests_level", NO_REQUEST_LOG),
+    harmless("log_rotate_bytes", NO_LOG_ROTATION),
+    harmless("log_rotate_duration", NO_LOG_ROTATION),
+    harmless("log_rotate_max_files", NO_LOG_ROTATION),
     harmless("disable_cache", NO_CACHE),
     harmless("cache_size", NO_CACHE),
     harmless("disable_printable_check", "every name is checked; leave the line out"),

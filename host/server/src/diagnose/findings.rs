@@ -1,6 +1,7 @@
 //! The results of the checks, and their report.
 
 use bulkhead_access::log::Log;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -126,7 +127,7 @@ impl Diagnosis {
 
 /// A line that a function of the start logs.
 pub(super) struct LoggedLine {
-    level: String,
+    level: LogLevel,
     event: String,
     pairs: Vec<(String, String)>,
 }
@@ -142,7 +143,7 @@ impl LoggedLine {
     pub(super) fn warning(&self) -> Option<String> {
         let pairs: Vec<String> =
             self.pairs.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        let is_warning = self.level != "info" && self.level != "debug";
+        let is_warning = self.level >= LogLevel::Warn;
         is_warning.then(|| format!("{}: {}", self.event.replace('-', " "), pairs.join(", ")))
     }
 }
@@ -159,9 +160,9 @@ impl CollectedLog {
 }
 
 impl Log for CollectedLog {
-    fn line(&self, level: &str, event: &str, pairs: &[(&str, String)]) {
+    fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let line = LoggedLine { level: level.to_owned(), event: event.to_owned(), pairs };
+        let line = LoggedLine { level, event: event.to_owned(), pairs };
         sync::lock(&self.0).push(line);
     }
 }

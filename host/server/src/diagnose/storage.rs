@@ -128,6 +128,13 @@ fn check_audit_file(file: &Path) -> Result<(), String> {
     access(folder, rights).map_err(|error| not_writable(folder, error))
 }
 
+/// Checks that the file of the log can be written.
+pub(super) fn check_log_file(file: &Path, diagnosis: &mut Diagnosis) {
+    let written = format!("lines can be written to {}", file.display());
+    let named = |why| format!("log_file: {why}");
+    diagnosis.add_result("log", check_audit_file(file).map(|()| written).map_err(named));
+}
+
 /// Checks that the files of the audit devices can be written.
 pub(super) fn check_audit(audit: &AuditSettings, diagnosis: &mut Diagnosis) {
     for device in &audit.devices {

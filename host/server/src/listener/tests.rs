@@ -6,6 +6,7 @@ use crate::log::testing::RecordingLog;
 use crate::proxies::TrustedProxies;
 use bulkhead_api::BodyAdmission;
 use bulkhead_wire::failure::Failure;
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::request::{Request, RequestHead};
@@ -20,7 +21,7 @@ use tokio::task::JoinHandle;
 struct Quiet;
 
 impl Log for Quiet {
-    fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
+    fn line(&self, _: LogLevel, _: &str, _: &[(&str, String)]) {}
 }
 
 /// Size of a shared document, and of an answer that is not shared, in bytes.

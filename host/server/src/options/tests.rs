@@ -8,7 +8,7 @@ fn mode(args: &[&str], env: &[(&str, &str)]) -> Result<ServerMode, String> {
         env.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
     };
     match parse(args.iter().map(OsString::from), &look)? {
-        ServerAction::Serve(mode) => Ok(mode),
+        ServerAction::Serve(mode, _) => Ok(mode),
         ServerAction::Help | ServerAction::Check(_) => Err("no server".to_owned()),
     }
 }

@@ -8,6 +8,7 @@ use super::*;
 use crate::mounts::BuiltinMount;
 use bulkhead_access::log::Log;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
+use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::request::{RawBody, Request};
 use bulkhead_wire::route::RouteTable;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 struct Nobody;
 
 impl Log for Nobody {
-    fn line(&self, _: &str, _: &str, _: &[(&str, String)]) {}
+    fn line(&self, _: LogLevel, _: &str, _: &[(&str, String)]) {}
 }
 
 fn device() -> Arc<AuditDevice> {

@@ -50,8 +50,6 @@ fn ineffective_settings_are_named_and_refuse_no_start() {
             (2, "ui"),
             (3, "cluster_addr"),
             (5, "disable_mlock"),
-            (6, "log_level"),
-            (7, "log_format"),
             (11, "cluster_address"),
             (13, "telemetry"),
             (18, "telemetry"),

@@ -1,0 +1,146 @@
+//! The log of the server: one request id, levels at runtime, and a file that is rotated.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use bulkhead_tests::Bulkhead;
+use bulkhead_tests::operators::Operators;
+use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::wait;
+use serde_json::{Value, json};
+
+/// Maximum time for a line to arrive.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server that logs to a file.
+struct LoggingServer {
+    server: Bulkhead,
+    operators: Operators,
+    folder: Folder,
+}
+
+fn configuration(folder: &Folder, data: &Path, level: &str) -> String {
+    let (folder, data) = (folder.path().display(), data.display());
+    format!(
+        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
+         storage \"sqlite\" {{ path = \"{data}\" }}\n\
+         audit \"file\" \"main\" {{ path = \"{folder}/audit.log\" }}\n\
+         log_level  = \"{level}\"\nlog_format = \"json\"\nlog_file   = \"{folder}/server.log\"\n"
+    )
+}
+
+impl LoggingServer {
+    fn start() -> Self {
+        let (folder, data) = (Folder::new("logs"), Folder::new("logged"));
+        let file = folder.path().join("bulkhead.hcl");
+        let text = configuration(&folder, data.path(), "info");
+        fs::write(&file, text).expect("a file can be written");
+        let mut server = Bulkhead::prepared(binary(), data).configured(file);
+        server.start_again();
+        let operators = Operators::initialise(&server, 1, 1);
+        operators.unseal(&server);
+        Self { server, operators, folder }
+    }
+
+    /// Returns the lines of `event` in the file `name`.
+    fn lines(&self, name: &str, event: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+        let complete = text.rsplit_once('\n').map_or("", |(complete, _)| complete);
+        let lines = complete.lines().map(|line| serde_json::from_str(line).expect(line));
+        lines.filter(|line: &Value| line["event"] == event).collect()
+    }
+
+    fn wait_for_line(&self, event: &str) -> Value {
+        let what = format!("a line {event}");
+        wait::until_true(&what, PATIENCE, || !self.lines("server.log", event).is_empty());
+        self.lines("server.log", event).remove(0)
+    }
+
+    fn set_level(&self, level: &str) {
+        let root = self.operators.root(&self.server);
+        root.write("sys/loggers", &json!({ "level": level })).expect(204);
+    }
+}
+
+#[test]
+fn log_and_audit_lines_share_the_request_id() {
+    let setup = LoggingServer::start();
+    setup.set_level("debug");
+    let line = setup.wait_for_line("log-level-changed");
+    let audited = fs::read_to_string(setup.folder.path().join("audit.log")).expect("is audited");
+    let of_request = audited.lines().filter(|audit| audit.contains("\"sys/loggers\""));
+    let ids: Vec<Value> = of_request
+        .map(|audit| serde_json::from_str::<Value>(audit).expect(audit)["request"]["id"].take())
+        .collect();
+    assert_eq!(ids, [line["request_id"].clone(), line["request_id"].clone()], "{audited}");
+    let time = line["time"].as_str().unwrap_or_default();
+    assert!(time.len() == 24 && time.ends_with('Z'), "{line}");
+    let unsealed = setup.wait_for_line("unsealed");
+    assert_eq!(unsealed["level"], "info", "{unsealed}");
+}
+
+#[test]
+fn level_changes_at_runtime_and_by_hangup() {
+    let setup = LoggingServer::start();
+    let root = setup.operators.root(&setup.server);
+    let level = || root.read("sys/loggers").expect(200).body["data"]["server"].clone();
+    setup.set_level("error");
+    assert_eq!(level(), "error");
+    assert!(setup.lines("server.log", "log-level-changed").is_empty(), "info is not written");
+    root.delete("sys/loggers").expect(204);
+    setup.wait_for_line("log-level-changed");
+    assert_eq!(level(), "info");
+    let refused = root.write("sys/loggers", &json!({ "level": "loud" }));
+    refused.refused(400, "level \"loud\" is unknown");
+    let (folder, data) = (&setup.folder, setup.server.data());
+    let text = configuration(folder, data, "debug");
+    fs::write(folder.path().join("bulkhead.hcl"), text).expect("a file can be written");
+    setup.server.signal("HUP");
+    wait::until_true("the level of the file", PATIENCE, || level() == "debug");
+    fs::write(folder.path().join("bulkhead.hcl"), "log_level = \"loud\"").expect("is written");
+    setup.server.signal("HUP");
+    setup.wait_for_line("configuration-not-read");
+    assert_eq!(level(), "debug");
+}
+
+#[test]
+fn rotated_log_file_is_released_at_hangup() {
+    let setup = LoggingServer::start();
+    setup.wait_for_line("unsealed");
+    let path = |name: &str| setup.folder.path().join(name);
+    fs::rename(path("server.log"), path("server.log.1")).expect("a file can be moved");
+    setup.server.signal("HUP");
+    setup.wait_for_line("reopening-audit");
+    assert!(setup.lines("server.log.1", "reopening-audit").is_empty());
+    assert_eq!(setup.lines("server.log.1", "unsealed").len(), 1);
+    fs::remove_file(path("server.log")).expect("a file can be removed");
+    fs::create_dir(path("server.log")).expect("a folder can be made");
+    setup.server.signal("HUP");
+    setup.server.wait_for_print("event=log-file-failing");
+    setup.server.wait_for_print("reopening-audit");
+    fs::remove_dir(path("server.log")).expect("a folder can be removed");
+    setup.server.signal("HUP");
+    setup.wait_for_line("reopening-audit");
+    setup.server.wait_for_print("event=log-file-restored");
+}
+
+#[test]
+fn log_file_that_cannot_be_written_refuses_start() {
+    let (folder, data) = (Folder::new("unlogged"), Folder::new("logged"));
+    let file = folder.path().join("bulkhead.hcl");
+    let text = configuration(&folder, data.path(), "info").replace("server.log", "none/server.log");
+    fs::write(&file, text).expect("a file can be written");
+    let command = |mode: &[&str]| {
+        let mut command = std::process::Command::new(binary());
+        let done = command.arg("server").args(mode).arg("--config").arg(&file).env_clear().output();
+        let done = done.expect("the server can be started");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for mode in [&[][..], &["--check"]] {
+        let (code, error) = command(mode);
+        assert!(code == Some(1) && error.contains("none/server.log"), "{mode:?}: {error}");
+    }
+    let (code, error) = command(&["--log-level=loud"]);
+    assert!(code == Some(2) && error.contains("\"loud\" is not a level"), "{error}");
+}
