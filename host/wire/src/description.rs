@@ -7,6 +7,7 @@
 
 mod database;
 mod raw_access;
+mod seal;
 
 use crate::metric::Metric;
 use crate::stored::Stored;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub use database::DatabaseDescription;
 pub use raw_access::RawAccess;
+pub use seal::SealDescription;
 
 /// A mountable component's description (`engine.describe`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -58,3 +58,14 @@ pub mod database_plugin {
         default_bindings_module: "bulkhead_sdk::bindings::database_plugin",
     });
 }
+
+/// Imports and exports of a seal plugin.
+#[cfg(feature = "seal-plugin")]
+pub mod seal_plugin {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "seal-plugin",
+        pub_export_macro: true,
+        default_bindings_module: "bulkhead_sdk::bindings::seal_plugin",
+    });
+}

@@ -116,6 +116,11 @@
 //! Database plugins implement [`DatabasePlugin`](database_plugin::DatabasePlugin), with the help of
 //! [`statements`], [`user_statements`], [`connection`] and [`template`].
 //!
+//! # Seals
+//!
+//! The client of a service that keeps the key of an automatic seal implements
+//! [`SealPlugin`](seal_plugin::SealPlugin). The server loads only the seal plugins of its binary.
+//!
 //! # Other servers
 //!
 //! An engine sends a [`Request`](http::Request) by [`Host::http`], only to origins that
@@ -165,8 +170,8 @@
 //!
 //! ```text
 //! accounts → crypto → database_plugin → field → http → internal → ldap → metric → raw_access
-//! → system → bindings → call → host → refusal_codes → schedule → sql_script → statements
-//! → template → database_component → connection → destination → document → intent → jwt → only_copy
+//! → system → bindings → call → host → seal_plugin → seal_component → refusal_codes → schedule
+//! → sql_script → statements → template → database_component → connection → destination → document → intent → jwt → only_copy
 //! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
 //! → unproven_requests → user_statements → imports → translation → access_token → issuer_keys
 //! → login → answer → explain → reservation → table → mounted_plugin → auth_method → engine
@@ -207,6 +212,7 @@ pub mod refusal_codes;
 pub mod reservation;
 pub mod rotation;
 pub mod schedule;
+pub mod seal_plugin;
 #[cfg(not(target_family = "wasm"))]
 pub mod sql_script;
 pub mod statements;
@@ -237,6 +243,9 @@ pub mod engine_component;
 mod imports;
 #[cfg(all(target_family = "wasm", feature = "raw"))]
 mod raw_component;
+#[cfg(all(target_family = "wasm", feature = "seal-plugin"))]
+#[doc(hidden)]
+pub mod seal_component;
 #[cfg(all(target_family = "wasm", any(feature = "secrets-engine", feature = "auth-method")))]
 mod translation;
 
@@ -296,6 +305,20 @@ macro_rules! export_database_plugin {
             type Exported = $crate::database_component::DatabaseComponent<$plugin>;
             $crate::bindings::database_plugin::export! {
                 Exported with_types_in $crate::bindings::database_plugin
+            }
+        };
+    };
+}
+
+/// Exports the given type as the crate's seal plugin. Does nothing outside a component.
+#[macro_export]
+macro_rules! export_seal_plugin {
+    ($plugin:ty) => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            type Exported = $crate::seal_component::SealComponent<$plugin>;
+            $crate::bindings::seal_plugin::export! {
+                Exported with_types_in $crate::bindings::seal_plugin
             }
         };
     };
