@@ -70,6 +70,24 @@ pub(crate) fn crowded() -> Failure {
     }
 }
 
+/// Waits for the slots of a call in the queue.
+///
+/// # Errors
+/// `unavailable` at the deadline, or if the call left the queue because the queue was full.
+pub(crate) async fn wait(
+    admission: oneshot::Receiver<SlotPermit>,
+    deadline: Instant,
+) -> Result<SlotPermit, Failure> {
+    match tokio::time::timeout_at(deadline, admission).await {
+        Ok(Ok(admission)) => Ok(admission),
+        Ok(Err(_)) => Err(crowded()),
+        Err(_) => Err(Failure::new(
+            FailureKind::Unavailable,
+            "all plugin instances are busy; try again later",
+        )),
+    }
+}
+
 /// All slots of the pool.
 pub(crate) struct InstanceSlots(Mutex<AdmissionState>);
 

@@ -154,3 +154,19 @@ pub(crate) mod accounts_plugin {
         },
     });
 }
+
+pub(crate) mod seal_plugin {
+    use crate::bindings::secrets_engine::bulkhead::plugin as engine_world;
+
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "seal-plugin",
+        imports: { default: trappable },
+        exports: { default: async },
+        with: {
+            "bulkhead:plugin/types": engine_world::types,
+            "bulkhead:plugin/http": engine_world::http,
+            "bulkhead:plugin/log": engine_world::log,
+        },
+    });
+}

@@ -25,7 +25,7 @@ use crate::outcome::{self, EntryResult, StopCause, Termination};
 use crate::secrets::SecretSet;
 use crate::state::CallState;
 use crate::structure::World;
-use bulkhead_store::Unit;
+use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -315,13 +315,12 @@ impl MountablePlugin {
             };
             let outcome = tokio::time::timeout_at(until, work).await;
             let outcome = outcome.unwrap_or_else(|late| Err(late.into()));
-            finish(live, cache, outcome)
+            finish(live, cache, outcome, &self.sandbox.store)
         }
     }
 }
 
-/// Either of two futures, because the two worlds have different answer types; or the unit of a call
-/// that enters no component.
+/// Either of two futures, one for each world; or the unit of a call that enters no component.
 enum WorldCall<E, A> {
     Engine(E),
     AuthMethod(A),
@@ -339,6 +338,7 @@ fn finish<T>(
     live: LiveInstance,
     cache: Option<Arc<InstanceCache>>,
     outcome: EntryResult<T>,
+    store: &Arc<Store>,
 ) -> CallOutcome<T> {
     let answered = matches!(outcome, Ok(Ok(_)));
     let mut state = match cache {
@@ -347,7 +347,7 @@ fn finish<T>(
     };
     let ended = outcome::classify_termination(&state, &outcome);
     let result = outcome::settle(&state, outcome);
-    let unit = state.unit.take().unwrap_or_else(|| state.resources.store.begin());
+    let unit = state.unit.take().unwrap_or_else(|| store.begin());
     CallOutcome { unit, result, ended }
 }
 

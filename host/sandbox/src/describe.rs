@@ -1,7 +1,7 @@
 //! Asks a component for its description: once, at registration, in an instance without any grant.
 
 use crate::admission::{CallPriority, SlotPermit, SlotRequest};
-use crate::bindings::database_plugin;
+use crate::bindings::{database_plugin, seal_plugin};
 use crate::closing::CallInterruption;
 use crate::compartment::Compartment;
 use crate::detached;
@@ -69,6 +69,22 @@ pub(crate) async fn describe_database_plugin(
     let work = async {
         let instance = pre.instantiate_async(&mut store).await?;
         instance.bulkhead_plugin_database_users().call_describe(&mut store).await.map(Ok)
+    };
+    let outcome = tree.cpu_meter.measure(tokio::time::timeout(DESCRIBE_TIMEOUT, work)).await;
+    settle(store.data(), outcome.map_err(CallInterruption::from)).map_err(|failure| failure.message)
+}
+
+/// Returns the description of a seal plugin, as JSON text.
+pub(crate) async fn describe_seal_plugin(
+    resources: &Arc<StoreResources>,
+    pre: &seal_plugin::SealPluginPre<CallState>,
+    digest: &str,
+) -> Result<String, String> {
+    let mut store = ungranted_store(resources, digest);
+    let tree = Arc::clone(&store.data().context.tree);
+    let work = async {
+        let instance = pre.instantiate_async(&mut store).await?;
+        instance.bulkhead_plugin_seal().call_describe(&mut store).await.map(Ok)
     };
     let outcome = tree.cpu_meter.measure(tokio::time::timeout(DESCRIBE_TIMEOUT, work)).await;
     settle(store.data(), outcome.map_err(CallInterruption::from)).map_err(|failure| failure.message)

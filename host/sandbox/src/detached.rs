@@ -25,7 +25,7 @@ pub(crate) fn context(doing: &str, deadline: Instant) -> CallContext {
         grants: Arc::new(Grants::none(doing)),
         deadline,
         slots: 1,
-        services: Arc::new(DetachedServices),
+        services: Arc::new(DetachedServices { lines: None }),
         tree: Arc::new(CallTree::default()),
     }
 }
@@ -38,8 +38,21 @@ pub(crate) fn idle_context() -> CallContext {
     CONTEXT.clone()
 }
 
+/// Destination of a component's log lines: the severity, the component, the event and the pairs, as
+/// in [`HostServices::log`].
+pub type LogSink =
+    Arc<dyn Fn(LogLevel, &ComponentIdentity, &str, &[(String, String)]) + Send + Sync>;
+
+/// Returns the services of a call of no mount, which can only write `lines` to the operator's log.
+pub(crate) fn logging_services(lines: LogSink) -> Arc<dyn HostServices> {
+    Arc::new(DetachedServices { lines: Some(lines) })
+}
+
 /// The services of a call without host services.
-struct DetachedServices;
+struct DetachedServices {
+    /// `None` drops log lines.
+    lines: Option<LogSink>,
+}
 
 #[async_trait]
 impl HostServices for DetachedServices {
@@ -135,11 +148,14 @@ impl HostServices for DetachedServices {
 
     fn log(
         &self,
-        _level: LogLevel,
-        _plugin: &ComponentIdentity,
-        _event: &str,
-        _pairs: &[(String, String)],
+        level: LogLevel,
+        plugin: &ComponentIdentity,
+        event: &str,
+        pairs: &[(String, String)],
     ) {
+        if let Some(lines) = &self.lines {
+            lines(level, plugin, event, pairs);
+        }
     }
 }
 

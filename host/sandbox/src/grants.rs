@@ -78,6 +78,20 @@ impl Grants {
         Self { part: ComponentKind::Described, ..Self::of(&rights) }
     }
 
+    /// Creates the grants of a seal plugin: HTTP to `origin`, which the configuration of the server
+    /// names, and nothing else. `seal` names the seal in refusals.
+    pub(crate) fn for_seal(seal: &str, origin: &Origin) -> Self {
+        let rights = GrantLayers {
+            mount: seal,
+            maker: Publisher::Official,
+            asked: &[],
+            ceiling: None,
+            granted: Some(&[]),
+        };
+        let configured = Arc::new([Grant::from(origin)]);
+        Self { part: ComponentKind::SealPlugin, configured, ..Self::of(&rights) }
+    }
+
     /// Returns the grants of a nested call for a connection whose settings name `targets`: the
     /// mount's grants, with the asks of the database plugin.
     pub(crate) fn for_connection(&self, dials: &DialingPlugin<'_>, targets: &[String]) -> Self {
@@ -107,6 +121,9 @@ impl Grants {
     /// # Errors
     /// `permission-denied`, with the layer that refused and the remedy.
     pub(crate) fn check_act(&self, act: &Act<'_>) -> Result<(), Failure> {
+        if self.part == ComponentKind::SealPlugin {
+            return self.check_seal_act(act);
+        }
         let is_of_its_part = match act {
             Act::Time | Act::Random | Act::Derive | Act::Verify | Act::Crypto(_) | Act::Log => {
                 self.part != ComponentKind::Described
@@ -237,6 +254,21 @@ impl Grants {
         })
     }
 
+    /// Checks an act of a seal plugin.
+    fn check_seal_act(&self, act: &Act<'_>) -> Result<(), Failure> {
+        match act {
+            Act::Log => Ok(()),
+            Act::Http(origin) => {
+                let wanted = Grant::from(*origin);
+                match self.configured.contains(&wanted) {
+                    true => Ok(()),
+                    false => Err(refusal::other_origin_refusal(&self.mount, &wanted)),
+                }
+            }
+            _ => Err(refusal::outside_world_refusal(self.part)),
+        }
+    }
+
     /// Checks an act that needs a line in all three layers.
     fn allow(&self, wanted: &Grant) -> Result<(), Failure> {
         if let Grant::Database(DatabasePlugins::Named(name)) = wanted
@@ -314,7 +346,9 @@ impl Grants {
 
     /// Returns the command that grants the mount this line. `None`: there is no mount.
     pub(crate) fn command(&self, line: &Grant) -> Option<String> {
-        (self.part != ComponentKind::Described).then(|| refusal::command(&self.mount, line))
+        let is_of_mount =
+            matches!(self.part, ComponentKind::Engine | ComponentKind::DatabasePlugin);
+        is_of_mount.then(|| refusal::command(&self.mount, line))
     }
 }
 

@@ -24,7 +24,7 @@
 //! - **imports** is the host's side of `wit/`, one file for each interface, and the linkers that
 //!   offer the interfaces; never knows how a call began.
 //! - **call** is the sandbox itself: admission, loading, describing, reuse, and one call from its
-//!   beginning to its end.
+//!   beginning to its end; and the calls of a seal plugin, which need no open store.
 //!
 //! Start reading at `call.rs`: one call, from fresh instance to answer.
 //!
@@ -39,6 +39,7 @@
 //! → host_services → nested_refusal → caller_presence → call_tree → closing → context
 //! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
 //! → linked_database_plugin → instance_cache → imports → sandbox → describe → load → call
+//! → seal_settings → seal_plugin
 //! ```
 
 // Limits.
@@ -103,6 +104,8 @@ mod describe;
 mod instance_cache;
 mod load;
 mod sandbox;
+mod seal_plugin;
+mod seal_settings;
 
 pub use admission::{CallPriority, SlotPermit, SlotRequest};
 pub use call::{CallOutcome, CallScope};
@@ -112,6 +115,7 @@ pub use closing::CallKind;
 pub use compartment::Compartment;
 pub use component::{ComponentSource, Publisher, compilation_key, precompile};
 pub use database_plugin::DatabasePlugin;
+pub use detached::LogSink;
 pub use engine_start::check_engine;
 pub use fair_queue::{FairPermit, FairSemaphore};
 pub use grants::{Grant, GrantLayers, GrantPattern, Grants};
@@ -124,5 +128,6 @@ pub use load::MountablePlugin;
 pub use metrics::{MetricReading, MetricReadings};
 pub use outcome::Termination;
 pub use sandbox::{MountStop, Sandbox, SandboxRuntime};
+pub use seal_plugin::{OpenedKey, SEAL_KEY_BYTES, SealPlugin, SealSurroundings, WrappedKey};
 pub use secrets::SecretSet;
 pub use wasmtime_engine::open_page_map;

@@ -1,7 +1,7 @@
 //! Linkers for components: one for each world, with the world's imports and the few WASI
 //! interfaces.
 
-use crate::bindings::{auth_method, database_plugin, secrets_engine};
+use crate::bindings::{auth_method, database_plugin, seal_plugin, secrets_engine};
 use crate::state::{CallState, CallStateData};
 use crate::wasi;
 use wasmtime::Engine;
@@ -12,6 +12,7 @@ pub(crate) struct Linkers {
     pub(crate) secrets_engines: Linker<CallState>,
     pub(crate) auth_methods: Linker<CallState>,
     pub(crate) database_plugins: Linker<CallState>,
+    pub(crate) seal_plugins: Linker<CallState>,
 }
 
 impl Linkers {
@@ -33,6 +34,11 @@ impl Linkers {
             &mut database_plugins,
             |state| state,
         )?;
-        Ok(Self { secrets_engines, auth_methods, database_plugins })
+        let mut seal_plugins = Linker::new(engine);
+        wasi::add_to_linker(&mut seal_plugins)?;
+        seal_plugin::SealPlugin::add_to_linker::<_, CallStateData>(&mut seal_plugins, |state| {
+            state
+        })?;
+        Ok(Self { secrets_engines, auth_methods, database_plugins, seal_plugins })
     }
 }

@@ -331,7 +331,7 @@ fn link_database_plugin(
     LinkedDatabasePlugin::of(&component, linked)
 }
 
-fn check_kind(kind: &str, expected: &str) -> Result<(), String> {
+pub(crate) fn check_kind(kind: &str, expected: &str) -> Result<(), String> {
     if kind == expected {
         return Ok(());
     }
@@ -376,7 +376,7 @@ fn link_mountable(
     Ok((World::SecretsEngine, pre))
 }
 
-fn link(
+pub(crate) fn link(
     component: &Component,
     linker: &Linker<CallState>,
 ) -> Result<InstancePre<CallState>, String> {
@@ -388,7 +388,12 @@ fn link(
     })
 }
 
-fn identity(name: &str, version: &str, digest: String, maker: Publisher) -> Arc<ComponentIdentity> {
+pub(crate) fn identity(
+    name: &str,
+    version: &str,
+    digest: String,
+    maker: Publisher,
+) -> Arc<ComponentIdentity> {
     Arc::new(ComponentIdentity {
         name: name.to_owned(),
         version: version.to_owned(),

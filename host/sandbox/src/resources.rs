@@ -49,11 +49,13 @@ impl ProcessResources {
     }
 }
 
-/// Further resources of the calls over an open store: the store, the pools of outbound sessions,
-/// and the caches of mounts.
+/// Further resources of calls: store time, the pools of outbound sessions, and the caches of mounts.
+/// The calls over an open store share one set. The calls of a seal plugin, which begin before any
+/// store is open, have a set without a store.
 pub(crate) struct StoreResources {
     pub(crate) process: Arc<ProcessResources>,
-    pub(crate) store: Arc<Store>,
+    /// The clock of the calls; `None` for a seal plugin.
+    store: Option<Arc<Store>>,
     pub(crate) pools: SessionPools,
     /// Password changes of the users that database sessions log in as.
     pub(crate) password_changes: PasswordChanges,
@@ -78,7 +80,7 @@ pub(crate) struct StoreResources {
 impl StoreResources {
     pub(crate) fn new(
         process: &Arc<ProcessResources>,
-        store: Arc<Store>,
+        store: Option<Arc<Store>>,
         own_addresses: &[SocketAddr],
         ambient: &AmbientSources,
         outbound: &OutboundNetwork,
@@ -101,6 +103,11 @@ impl StoreResources {
             outbound: outbound.clone(),
             cloud_tokens: CloudTokens::default(),
         })
+    }
+
+    /// Returns the store time in milliseconds. A seal plugin has no time, and reads 0.
+    pub(crate) fn now(&self) -> u64 {
+        self.store.as_ref().map_or(0, |store| store.now())
     }
 
     /// Closes the outbound sessions of a mount, and drops the mount's data in memory.

@@ -11,7 +11,7 @@ use crate::wasmtime_engine;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_store::Store;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::Failure;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ impl SandboxRuntime {
 /// the idle instances. Ends when the store is sealed.
 pub struct Sandbox {
     pub(crate) runtime: Arc<SandboxRuntime>,
+    pub(crate) store: Arc<Store>,
     pub(crate) resources: Arc<StoreResources>,
     pub(crate) instance_caches: InstanceCaches,
 }
@@ -71,9 +72,11 @@ impl Sandbox {
         ambient: &AmbientSources,
         outbound: &OutboundNetwork,
     ) -> Arc<Self> {
+        let clock = Some(Arc::clone(&store));
         let resources =
-            StoreResources::new(&runtime.resources, store, own_addresses, ambient, outbound);
-        Arc::new(Self { runtime, resources, instance_caches: InstanceCaches::default() })
+            StoreResources::new(&runtime.resources, clock, own_addresses, ambient, outbound);
+        let instance_caches = InstanceCaches::default();
+        Arc::new(Self { runtime, store, resources, instance_caches })
     }
 
     /// Waits for slots, in turn with the calls of other mounts.
@@ -92,14 +95,7 @@ impl Sandbox {
             // waits first, and not to an instance that a just ended call would like to keep.
             self.instance_caches.make_room(wanted.slots);
         }
-        match tokio::time::timeout_at(wanted.deadline, admission).await {
-            Ok(Ok(admission)) => Ok(admission),
-            Ok(Err(_)) => Err(admission::crowded()),
-            Err(_) => Err(Failure::new(
-                FailureKind::Unavailable,
-                "all plugin instances are busy; try again later",
-            )),
-        }
+        admission::wait(admission, wanted.deadline).await
     }
 
     /// Closes the outbound sessions of a mount that is gone or has new grants, and drops the

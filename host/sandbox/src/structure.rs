@@ -27,6 +27,9 @@ const NAME_BYTES: usize = 512;
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 << 10;
 
+/// The interface of seal plugins, which are never uploaded (decision H93).
+pub(crate) const SEAL: &str = "seal";
+
 /// WASI interfaces that are linked (see `wasi.rs`), of any version 0.2.
 const WASI: [&str; 17] = [
     "wasi:io/error",
@@ -243,6 +246,11 @@ impl ComponentStructure {
                 one.exported(),
                 other.exported()
             )),
+            (None, None) if self.exports.iter().any(|export| generation::names(export, SEAL)) => {
+                Err("the component is a seal plugin; the server loads only the seal plugins of its \
+                     own binary, and no catalog holds them"
+                    .to_owned())
+            }
             (None, _) => Err(generation::later_major(&self.exports).unwrap_or_else(|| {
                 format!(
                     "the component exports none of {}, and a plugin must export one; found \

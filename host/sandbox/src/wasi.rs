@@ -4,8 +4,8 @@
 //! is store time. The context is made when a guest first uses WASI, which our components hardly
 //! ever do.
 
+use crate::resources::StoreResources;
 use crate::state::CallState;
-use bulkhead_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::component::Linker;
@@ -37,10 +37,10 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
 }
 
 fn context(state: &mut CallState) -> &mut WasiCtx {
-    let store = &state.resources.store;
+    let resources = &state.resources;
     state.wasi.get_or_insert_with(|| {
         let mut builder = WasiCtx::builder();
-        builder.wall_clock(StoreTime(Arc::clone(store))).max_random_size(RANDOM_BYTES);
+        builder.wall_clock(StoreTime(Arc::clone(resources))).max_random_size(RANDOM_BYTES);
         builder.build()
     })
 }
@@ -59,7 +59,7 @@ impl wasmtime_wasi_io::IoView for CallState {
     }
 }
 
-struct StoreTime(Arc<Store>);
+struct StoreTime(Arc<StoreResources>);
 
 impl HostWallClock for StoreTime {
     fn resolution(&self) -> Duration {

@@ -15,6 +15,9 @@ pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
              values, and reaches no other"
         }
         ComponentKind::Engine => "an engine reaches databases only through a database plugin",
+        ComponentKind::SealPlugin => {
+            "a seal plugin reaches only the origin of its address, by http, and the log"
+        }
     })
 }
 
@@ -23,13 +26,21 @@ pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
 pub(super) fn ceiling_remedy(part: ComponentKind, mount: &str, line: &Grant) -> String {
     let plugin = match part {
         ComponentKind::DatabasePlugin => "database plugin",
-        ComponentKind::Engine | ComponentKind::Described => "plugin",
+        ComponentKind::Engine | ComponentKind::SealPlugin | ComponentKind::Described => "plugin",
     };
     format!(
         "the catalog's entry of the {plugin} of mount {mount} does not allow {line}; register the \
          same component again with all old grants and this grant: bulkhead plugin register --grant \
          '{line}'"
     )
+}
+
+/// Returns the refusal of another server than the seal's own.
+pub(super) fn other_origin_refusal(seal: &str, wanted: &Grant) -> Failure {
+    Failure::denied(format!(
+        "the plugin of {seal} may not reach {wanted}: a seal plugin reaches only the origin of its \
+         address; change the address in the configuration, if another server keeps the key"
+    ))
 }
 
 /// Returns the end of a refusal by the mount's grants, with the command that would allow the act.

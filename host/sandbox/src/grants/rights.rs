@@ -47,5 +47,7 @@ pub(crate) struct DialingPlugin<'a> {
 pub(crate) enum ComponentKind {
     Engine,
     DatabasePlugin,
+    /// A seal plugin, outside of any mount. The name of the seal stands in place of the mount.
+    SealPlugin,
     Described,
 }

@@ -364,3 +364,33 @@ fn a_hostile_name_never_stands_in_a_command() {
     assert_eq!(refusal::in_a_shell("a/b-c_d.e/"), "a/b-c_d.e/");
     assert_eq!(refusal::in_a_shell("it's;x/"), r"'it'\''s;x/'");
 }
+
+#[test]
+fn seal_reaches_only_origin_of_address() {
+    let origin = |tls: bool, host: &str, port: u16| Origin {
+        tls,
+        host: ServerHost::parse(host).unwrap(),
+        port,
+    };
+    let grants = Grants::for_seal("seal \"transit\"", &origin(true, "vault.example", 8200));
+    let own: Arc<[SocketAddr]> = Arc::new([]);
+    let reach = grants.reach_of_origin(&origin(true, "vault.example", 8200), &own).unwrap();
+    let private = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 7), 8200));
+    assert!(reach.check_address(private).is_ok(), "the operator names the server");
+    let metadata = SocketAddr::from((Ipv4Addr::new(169, 254, 169, 254), 80));
+    assert!(reach.check_address(metadata).is_err());
+    for other in [
+        origin(false, "vault.example", 8200),
+        origin(true, "vault.example", 443),
+        origin(true, "evil.example", 8200),
+    ] {
+        let refused = grants.reach_of_origin(&other, &own).unwrap_err().message;
+        assert!(refused.contains("seal \"transit\" may not reach"), "{refused}");
+    }
+    assert!(grants.reach_of_pod(&own).is_err());
+    assert!(grants.check_act(&Act::Log).is_ok());
+    for act in [Act::Storage, Act::Time, Act::Random, Act::Sql(DB), Act::IdentityToken] {
+        assert!(grants.check_act(&act).is_err(), "{act:?}");
+    }
+    assert!(grants.command(&LINE.parse().unwrap()).is_none());
+}

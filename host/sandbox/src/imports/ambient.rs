@@ -93,7 +93,7 @@ async fn token(
         let message = "the cloud's metadata service is slow; try again later";
         return Err(Refused::new(FailureKind::TimedOut, message));
     };
-    let now = state.resources.store.now();
+    let now = state.resources.now();
     if let Some(answer) = cache.cached_answer(now, Instant::now()) {
         return answer;
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 impl Host for CallState {
     fn now(&mut self) -> wasmtime::Result<u64> {
         self.require_grant(&Act::Time)?;
-        Ok(self.resources.store.now())
+        Ok(self.resources.now())
     }
 
     fn schedule(
@@ -67,7 +67,7 @@ fn guard(state: &mut CallState, key: &str, lane: &str) -> Result<(), Failure> {
     let timer = address(state, key)?;
     let lane = full_lane(state, lane)?;
     let left = u64::try_from(state.context.left().as_millis()).unwrap_or(u64::MAX);
-    let deadline = state.resources.store.now().saturating_add(left);
+    let deadline = state.resources.now().saturating_add(left);
     let services = Arc::clone(&state.context.services);
     services
         .guard(state.unit()?, TimerGuard { timer, lane, deadline })

@@ -145,7 +145,7 @@ impl Host for CallState {
     async fn verify_chain(&mut self, chain: Chain) -> ImportResult<()> {
         granted!(self, Act::Verify);
         self.charge_work(limits::SIGNATURE_WORK_BYTES.saturating_add(chain.roots.len()))?;
-        let now = self.resources.store.now();
+        let now = self.resources.now();
         Ok(report_result(compute(self, move || crypto_words::chain(&chain, now)?.verify()).await?))
     }
 

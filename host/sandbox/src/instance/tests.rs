@@ -81,7 +81,7 @@ impl Stage {
     }
 
     async fn end(self) {
-        self.sandbox.resources.store.close().await;
+        self.sandbox.store.close().await;
         std::fs::remove_dir_all(self.directory).unwrap();
     }
 }

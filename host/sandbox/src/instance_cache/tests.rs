@@ -86,7 +86,7 @@ impl Stage {
         engine: &MountablePlugin,
         path: &str,
     ) -> Result<Value, Failure> {
-        let done = engine.handle(scope, self.sandbox.resources.store.begin(), &call(path)).await;
+        let done = engine.handle(scope, self.sandbox.store.begin(), &call(path)).await;
         match done.result?.outcome {
             AnswerPayload::Data(text) => Ok(serde_json::from_str(&text).unwrap()),
             _ => Ok(Value::Null),
@@ -112,7 +112,7 @@ impl Stage {
     }
 
     async fn end(self) {
-        self.sandbox.resources.store.close().await;
+        self.sandbox.store.close().await;
         std::fs::remove_dir_all(self.directory).unwrap();
     }
 }
@@ -330,7 +330,7 @@ async fn no_more_instances_are_kept_than_the_bound() {
 /// Makes an instance that looks to its cache as if a call were in it.
 fn empty(stage: &Stage) -> LiveInstance {
     let identity = Arc::clone(&stage.engine.identity);
-    let unit = Some(stage.sandbox.resources.store.begin());
+    let unit = Some(stage.sandbox.store.begin());
     let context = detached::context("in a call", Instant::now() + TEST_TIMEOUT);
     LiveInstance::new(CallState::new(&stage.sandbox.resources, context, identity, unit))
 }
