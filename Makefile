@@ -14,13 +14,15 @@ WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 # The SDK builds one world at a time, so cargo is called once per world.
 # `plugins/official.txt` names the components and their worlds; an engine that answers plain HTTP
-# has the word `raw` behind its name, and exports one interface more.
+# has the word `raw` behind its name, and exports one interface more. Seal plugins are no part of the
+# catalog: the server finds them by the kind of its seal, which is the name without `seal-`.
 official = $(shell sed -n 's/^$(1)$$/\1/p' plugins/official.txt)
 SECRETS_ENGINES := $(call official,secrets-engine \([^ ]*\))
 RAW_ENGINES := $(call official,secrets-engine \([^ ]*\) raw)
 AUTH_METHODS := $(call official,auth-method \([^ ]*\))
 DATABASE_PLUGINS := $(call official,database-plugin \([^ ]*\))
-COMPONENTS := $(SECRETS_ENGINES) $(RAW_ENGINES) $(AUTH_METHODS) $(DATABASE_PLUGINS)
+SEAL_PLUGINS := $(call official,seal-plugin \([^ ]*\))
+COMPONENTS := $(SECRETS_ENGINES) $(RAW_ENGINES) $(AUTH_METHODS) $(DATABASE_PLUGINS) $(SEAL_PLUGINS)
 # Folders of this machine, and the names that stand for them in panic messages of components and of
 # the `dist` server, so that a component has one digest whoever builds it. The last pair that fits a
 # path counts. The standard library's source has a folder only where `rust-src` is installed.
@@ -97,6 +99,7 @@ plugins: toolchain ## target/plugins/*.wasm
 	$(call components,$(addprefix bulkhead-,$(RAW_ENGINES)),$(PLUGINS))
 	$(call components,$(addprefix bulkhead-,$(AUTH_METHODS)),$(PLUGINS))
 	$(call components,$(addprefix bulkhead-,$(DATABASE_PLUGINS)),$(PLUGINS))
+	$(call components,$(addprefix bulkhead-,$(SEAL_PLUGINS)),$(PLUGINS))
 
 # Some machines have rustup's automatic installation switched off, and rustup does not add targets
 # by itself.

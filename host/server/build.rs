@@ -21,34 +21,39 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={LIST}");
     let plugins = plugins_directory()?;
     let list = std::fs::read_to_string(LIST)?;
-    let names = list.lines().filter_map(|line| line.split(' ').nth(1));
-    let files: Vec<[PathBuf; 2]> = names
-        .map(|name| ["wasm", "cwasm"].map(|kind| plugins.join(format!("{name}.{kind}"))))
-        .collect();
     // `dist` inherits from the profile `release`.
     let is_dist = std::env::var("PROFILE")? == "release";
-    let officials = if is_dist { inside(&files)? } else { format!("&{files:?}") };
+    if is_dist {
+        println!("cargo::rustc-cfg=components_inside");
+    }
+    let (mut officials, mut seals) = (String::from("&[\n"), String::from("&[\n"));
+    for (world, name) in list.lines().filter_map(|line| line.split_once(' ')) {
+        let name = name.split(' ').next().unwrap_or_default();
+        let files = ["wasm", "cwasm"].map(|kind| plugins.join(format!("{name}.{kind}")));
+        let component = if is_dist { inside(&files) } else { format!("{files:?}") };
+        match name.strip_prefix("seal-").filter(|_| world == "seal-plugin") {
+            Some(kind) if is_dist => {
+                writeln!(seals, "OfficialSeal {{ kind: {kind:?}, component: {component} }},")?;
+            }
+            Some(kind) => writeln!(seals, "({kind:?}, {component}),")?,
+            None => writeln!(officials, "{component},")?,
+        }
+    }
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    std::fs::write(out.join("officials.rs"), officials)?;
+    std::fs::write(out.join("officials.rs"), officials + "]\n")?;
+    std::fs::write(out.join("seals.rs"), seals + "]\n")?;
     Ok(())
 }
 
-/// Returns the Rust expression for components inside the binary. The compiler reports a missing
+/// Returns the Rust expression for a component inside the binary. The compiler reports a missing
 /// file by name.
-fn inside(files: &[[PathBuf; 2]]) -> Result<String, Box<dyn Error>> {
-    let mut officials = String::from("&[\n");
-    for [wasm, compiled] in files {
-        println!("cargo::rerun-if-changed={}", wasm.display());
-        println!("cargo::rerun-if-changed={}", compiled.display());
-        writeln!(
-            officials,
-            "OfficialComponent {{ wasm: include_bytes!({wasm:?}), \
-             compiled: include_bytes!({compiled:?}) }},"
-        )?;
-    }
-    println!("cargo::rustc-cfg=components_inside");
-    officials.push_str("]\n");
-    Ok(officials)
+fn inside([wasm, compiled]: &[PathBuf; 2]) -> String {
+    println!("cargo::rerun-if-changed={}", wasm.display());
+    println!("cargo::rerun-if-changed={}", compiled.display());
+    format!(
+        "OfficialComponent {{ wasm: include_bytes!({wasm:?}), \
+         compiled: include_bytes!({compiled:?}) }}"
+    )
 }
 
 /// `<target>/plugins`, from `<target>/<profile>/build/<package>/out`: the binary is always built

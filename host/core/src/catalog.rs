@@ -36,7 +36,7 @@ pub(crate) use entry::is_last_version;
 pub use entry::{PluginType, address};
 pub use listing::ListedPlugin;
 pub(crate) use loading::CompilationOutcome;
-pub use official::OfficialComponent;
+pub use official::{OfficialComponent, OfficialSeal};
 pub use origin::ComponentOrigin;
 pub use pin::{Pin, VersionChoice};
 pub use plugin::{ApiSuccessor, CatalogChange, EnginePlugin, Plugin, PluginLoader};

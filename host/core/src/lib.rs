@@ -60,7 +60,7 @@ pub mod version_history;
 pub mod wrapping;
 
 pub use crate::catalog::{
-    OfficialComponent, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey,
+    OfficialComponent, OfficialSeal, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey,
 };
 pub use crate::core::{CallerRights, Core};
 pub use crate::settings::ServiceSettings;

@@ -2,7 +2,7 @@
 
 use bulkhead_access::log::Log;
 use bulkhead_cli::keyboard::{self, HideInput};
-use bulkhead_core::OfficialComponent;
+use bulkhead_core::{OfficialComponent, OfficialSeal};
 use bulkhead_sandbox::{compile, open_page_map};
 use bulkhead_server::compile_worker;
 use bulkhead_server::data_check::{self, DataCheckAction, KeyInput};
@@ -34,6 +34,26 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
     Ok(INSIDE.into())
 }
 
+/// Returns the seal plugins of this binary.
+#[cfg(components_inside)]
+fn official_seals() -> Result<Vec<OfficialSeal>, String> {
+    const INSIDE: &[OfficialSeal] = include!(concat!(env!("OUT_DIR"), "/seals.rs"));
+    Ok(INSIDE.into())
+}
+
+/// Reads the seal plugins from the folder of the build, as [`official_components`] does.
+///
+/// # Errors
+/// As `official_components`.
+#[cfg(not(components_inside))]
+fn official_seals() -> Result<Vec<OfficialSeal>, String> {
+    const FILES: &[(&str, [&str; 2])] = include!(concat!(env!("OUT_DIR"), "/seals.rs"));
+    let seal = |(kind, paths): &(&'static str, [&str; 2])| {
+        Ok(OfficialSeal { kind, component: read_component(paths)? })
+    };
+    FILES.iter().map(seal).collect()
+}
+
 /// Reads the official components from the folder of the build, as wasm and as compiled code
 /// (decision T52). The same build wrote this binary, so that the folder is as trusted as the
 /// binary. `BULKHEAD_BUILD_PLUGINS` names a copy of the folder, for a user who cannot read it.
@@ -43,6 +63,12 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
 #[cfg(not(components_inside))]
 fn official_components() -> Result<Vec<OfficialComponent>, String> {
     const FILES: &[[&str; 2]] = include!(concat!(env!("OUT_DIR"), "/officials.rs"));
+    FILES.iter().map(read_component).collect()
+}
+
+/// Reads a component and its compiled code.
+#[cfg(not(components_inside))]
+fn read_component(paths: &[&str; 2]) -> Result<OfficialComponent, String> {
     let copy = std::env::var_os("BULKHEAD_BUILD_PLUGINS").map(PathBuf::from);
     let place = |path: &str| match (&copy, Path::new(path).file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
@@ -55,20 +81,17 @@ fn official_components() -> Result<Vec<OfficialComponent>, String> {
         Ok(bytes.leak())
     };
     let written = |path: &Path| std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
-    let component = |paths: &[&str; 2]| {
-        let [wasm, compiled] = paths.map(place);
-        let component = OfficialComponent { wasm: read(&wasm)?, compiled: read(&compiled)? };
-        // `make plugins`, or a build that was interrupted, leaves the code of the version before.
-        if written(&compiled) < written(&wasm) {
-            return Err(format!(
-                "{} is older than {}; run `make build`",
-                compiled.display(),
-                wasm.display()
-            ));
-        }
-        Ok(component)
-    };
-    FILES.iter().map(component).collect()
+    let [wasm, compiled] = paths.map(place);
+    let component = OfficialComponent { wasm: read(&wasm)?, compiled: read(&compiled)? };
+    // `make plugins`, or a build that was interrupted, leaves the code of the version before.
+    if written(&compiled) < written(&wasm) {
+        return Err(format!(
+            "{} is older than {}; run `make build`",
+            compiled.display(),
+            wasm.display()
+        ));
+    }
+    Ok(component)
 }
 
 pub(crate) fn main() -> ExitCode {
@@ -115,11 +138,12 @@ fn run_inspect(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(inspect::InspectAction::Inspect(inspection)) => {
             official_components().and_then(|officials| {
                 let program = String::new();
-                let sockets = HandedSockets::default();
+                let (sockets, seals) = (HandedSockets::default(), Vec::new());
                 // Without `info` lines, because the command prints a result.
                 let log = Arc::new(ServerLog::on_stderr(LogLevel::Warn));
                 let log_options = LogOptions::default();
-                let process = ServerProcess { program, officials, sockets, log, log_options };
+                let process =
+                    ServerProcess { program, officials, seals, sockets, log, log_options };
                 let runtime = build_runtime()?;
                 runtime.block_on(inspect::run(&inspection, process, &mut io::stdout()))
             })
@@ -234,8 +258,8 @@ fn serve(program: &str, mode: ServerMode, log_options: LogOptions) -> Result<(),
     let log = Arc::new(ServerLog::on_stderr(LogLevel::Info));
     report_panics(Arc::clone(&log) as Arc<dyn Log>);
     let officials = official_components()?;
-    let program = program.to_owned();
-    let process = ServerProcess { program, officials, sockets, log, log_options };
+    let (program, seals) = (program.to_owned(), official_seals()?);
+    let process = ServerProcess { program, officials, seals, sockets, log, log_options };
     let runtime = build_runtime()?;
     let out = &mut io::stdout();
     let served = runtime.block_on(async {

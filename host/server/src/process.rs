@@ -13,7 +13,7 @@ use bulkhead_access::log::{Log, cause};
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_api::Service;
 use bulkhead_core::seal_setting::SealSetting;
-use bulkhead_core::{OfficialComponent, ServiceSettings};
+use bulkhead_core::{OfficialComponent, OfficialSeal, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_wire::duration;
 use bulkhead_wire::log_level::LogLevel;
@@ -28,6 +28,8 @@ pub struct ServerProcess {
     pub program: String,
     /// The components built into the binary.
     pub officials: Vec<OfficialComponent>,
+    /// The seal plugins built into the binary.
+    pub seals: Vec<OfficialSeal>,
     /// Listening sockets that the service manager handed over.
     pub sockets: HandedSockets,
     /// The log of the server.

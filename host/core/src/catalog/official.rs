@@ -8,3 +8,13 @@ pub struct OfficialComponent {
     /// The component's code, compiled during the build.
     pub compiled: &'static [u8],
 }
+
+/// A seal plugin in this binary. Seal plugins are no part of the catalog: nobody mounts, replaces or
+/// lists them (decision H93).
+#[derive(Clone, Copy)]
+pub struct OfficialSeal {
+    /// The word behind `seal` in the configuration.
+    pub kind: &'static str,
+    /// The component.
+    pub component: OfficialComponent,
+}
