@@ -14,8 +14,8 @@ WASM := $(TARGET)/wasm32-wasip2/plugin
 PLUGINS := $(TARGET)/plugins
 # The SDK builds one world at a time, so cargo is called once per world.
 # `plugins/official.txt` names the components and their worlds; an engine that answers plain HTTP
-# has the word `raw` behind its name, and exports one interface more. Seal plugins are no part of the
-# catalog: the server finds them by the kind of its seal, which is the name without `seal-`.
+# has the word `raw` behind its name, and exports one interface more. The catalog has no seal
+# plugins: the server finds a seal plugin by the kind of its seal, the name without `seal-`.
 official = $(shell sed -n 's/^$(1)$$/\1/p' plugins/official.txt)
 SECRETS_ENGINES := $(call official,secrets-engine \([^ ]*\))
 RAW_ENGINES := $(call official,secrets-engine \([^ ]*\) raw)

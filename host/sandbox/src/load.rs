@@ -388,12 +388,7 @@ pub(crate) fn link(
     })
 }
 
-pub(crate) fn identity(
-    name: &str,
-    version: &str,
-    digest: String,
-    maker: Publisher,
-) -> Arc<ComponentIdentity> {
+fn identity(name: &str, version: &str, digest: String, maker: Publisher) -> Arc<ComponentIdentity> {
     Arc::new(ComponentIdentity {
         name: name.to_owned(),
         version: version.to_owned(),

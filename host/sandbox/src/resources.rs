@@ -49,9 +49,9 @@ impl ProcessResources {
     }
 }
 
-/// Further resources of calls: store time, the pools of outbound sessions, and the caches of mounts.
-/// The calls over an open store share one set. The calls of a seal plugin, which begin before any
-/// store is open, have a set without a store.
+/// Further resources of calls: store time, the pools of outbound sessions, and caches of mounts.
+/// The calls over an open store share one set. The calls of a seal plugin begin before any store is
+/// open, and have a set without a store.
 pub(crate) struct StoreResources {
     pub(crate) process: Arc<ProcessResources>,
     /// The clock of the calls; `None` for a seal plugin.

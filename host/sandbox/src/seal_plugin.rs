@@ -147,7 +147,7 @@ impl SealPlugin {
         let compartment = Compartment::new(SEAL, MountLimits::default());
         let unfit = |why: String| Failure::internal(format!("the component of the seal: {why}"));
         if !matches!(artefact, ComponentSource::Official { .. }) {
-            return Err(unfit("an uploaded component is no seal plugin".to_owned()));
+            return Err(unfit("an uploaded component cannot be a seal plugin".to_owned()));
         }
         let component = component::load_code(&runtime.resources.engine, artefact).map_err(unfit)?;
         let pre = load::link(&component, &runtime.linkers.seal_plugins).map_err(unfit)?;
@@ -157,14 +157,16 @@ impl SealPlugin {
         let description = describe(&resources, &pre, &digest).await.map_err(unfit)?;
         drop(slot);
         let settings = SealSettings::check(&description, settings)?;
-        let SealDescription { name, version, .. } = &description;
+        let SealDescription { name, version, .. } = description;
+        let grants = Grants::for_seal(&format!("seal {name:?}"), &settings.origin);
+        let identity = ComponentIdentity { name, version, digest, maker: Publisher::Official };
         Ok(Self {
             runtime: Arc::clone(runtime),
             resources,
             pre,
             exports,
-            identity: load::identity(name, version, digest, Publisher::Official),
-            grants: Arc::new(Grants::for_seal(&format!("seal {name:?}"), &settings.origin)),
+            identity: Arc::new(identity),
+            grants: Arc::new(grants),
             settings,
             compartment,
             services: detached::logging_services(log),
@@ -178,7 +180,7 @@ impl SealPlugin {
     /// outside of the contract.
     pub async fn wrap_key(&self, key: &[u8; SEAL_KEY_BYTES]) -> Result<WrappedKey, Failure> {
         // The component spells the key in base64 or hexadecimal, which the set of secrets finds
-        // only if both are secrets of their own: the bytes of the key are no text.
+        // only if both are secrets of their own: the bytes of the key are not a text.
         let spellings =
             [Zeroizing::new(STANDARD.encode(key)), Zeroizing::new(hexadecimal::text(key))];
         let parameters = (self.settings.text.as_str(), key.as_slice());
@@ -201,9 +203,12 @@ impl SealPlugin {
         let opened: words::OpenedKey = self.enter(self.exports.unwrap_key, &[], parameters).await?;
         let bytes = Zeroizing::new(opened.key);
         self.check_key_id(&opened.newest_key_id)?;
-        let key = <[u8; SEAL_KEY_BYTES]>::try_from(bytes.as_slice())
-            .map_err(|_| self.breach(&format!("a seal key of {} bytes", bytes.len())))?;
-        Ok(OpenedKey { key: Zeroizing::new(key), newest_key_id: opened.newest_key_id })
+        if bytes.len() != SEAL_KEY_BYTES {
+            return Err(self.breach(&format!("a seal key of {} bytes", bytes.len())));
+        }
+        let mut key = Zeroizing::new([0; SEAL_KEY_BYTES]);
+        key.copy_from_slice(&bytes);
+        Ok(OpenedKey { key, newest_key_id: opened.newest_key_id })
     }
 
     /// Renews the credentials of the seal at the service. Returns the time until the next renewal,

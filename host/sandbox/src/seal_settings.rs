@@ -47,7 +47,7 @@ impl SealSettings {
         let secrets = description.settings.iter().filter(|field| field.secret);
         let secrets = secrets.map(|field| text_of(settings, &field.name).to_owned().into());
         let text = serde_json::to_string(settings)
-            .map_err(|_| Failure::internal("the settings of the seal are no JSON"))?;
+            .map_err(|_| Failure::internal("the settings of the seal are not JSON"))?;
         Ok(Self { text: text.into(), secrets: secrets.collect(), origin })
     }
 }

@@ -171,11 +171,11 @@
 //! ```text
 //! accounts → crypto → database_plugin → field → http → internal → ldap → metric → raw_access
 //! → system → bindings → call → host → seal_plugin → seal_component → refusal_codes → schedule
-//! → sql_script → statements → template → database_component → connection → destination → document → intent → jwt → only_copy
-//! → kept_secrets → kubernetes → migration → provider → token_params → trusted_certificates
-//! → unproven_requests → user_statements → imports → translation → access_token → issuer_keys
-//! → login → answer → explain → reservation → table → mounted_plugin → auth_method → engine
-//! → rotation → raw → auth_component → engine_component → testbed → raw_component
+//! → sql_script → statements → template → database_component → connection → destination → document
+//! → intent → jwt → only_copy → kept_secrets → kubernetes → migration → provider → token_params
+//! → trusted_certificates → unproven_requests → user_statements → imports → translation
+//! → access_token → issuer_keys → login → answer → explain → reservation → table → mounted_plugin
+//! → auth_method → engine → rotation → raw → auth_component → engine_component → testbed → raw_component
 //! ```
 
 pub mod access_token;

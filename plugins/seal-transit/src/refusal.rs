@@ -119,7 +119,7 @@ fn bad_request(settings: &TransitSettings, request: TransitRequest, answer: &Res
     }
     if holds("too new") {
         return format!(
-            "{address} refuses {path} (status 400), because the key {key_name} has no such version; \
+            "{address} refuses {path} (status 400), because the key {key_name} lacks this version; \
              restore the newer versions of the key {key_name} from a backup"
         );
     }

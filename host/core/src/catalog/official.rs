@@ -9,8 +9,8 @@ pub struct OfficialComponent {
     pub compiled: &'static [u8],
 }
 
-/// A seal plugin in this binary. Seal plugins are no part of the catalog: nobody mounts, replaces or
-/// lists them (decision H93).
+/// A seal plugin in this binary. The catalog has no seal plugins: nobody mounts, replaces or lists
+/// a seal plugin (decision H93).
 #[derive(Clone, Copy)]
 pub struct OfficialSeal {
     /// The word behind `seal` in the configuration.

@@ -82,8 +82,8 @@ fn refused_decryption_names_version_or_key() {
     let policy = "ciphertext or signature version is disallowed by policy (too old)";
     for (text, part) in [
         (policy, "min_decryption_version"),
-        ("invalid ciphertext: version is too new", "no such version"),
-        ("cipher: message authentication failed", "another key"),
+        ("invalid ciphertext: version is too new", "lacks this version"),
+        ("cipher: message authentication failed", "did not wrap"),
         ("encryption key not found", "does not exist"),
     ] {
         let failure = unwrap_refusal(errors(400, text));
