@@ -175,7 +175,8 @@
 //! → intent → jwt → only_copy → kept_secrets → kubernetes → migration → provider → token_params
 //! → trusted_certificates → unproven_requests → user_statements → imports → translation
 //! → access_token → issuer_keys → login → answer → explain → reservation → table → mounted_plugin
-//! → auth_method → engine → rotation → raw → auth_component → engine_component → testbed → raw_component
+//! → auth_method → engine → rotation → raw → auth_component → engine_component → testbed
+//! → raw_component
 //! ```
 
 pub mod access_token;
