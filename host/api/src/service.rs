@@ -86,7 +86,7 @@ fn body_limit(access: &RawAccess) -> u64 {
 pub struct Service {
     /// The endpoints of the host.
     table: HostTable,
-    seal: ServiceSeal,
+    seal: Arc<ServiceSeal>,
     directory: Arc<DataDirectory>,
 }
 
@@ -103,7 +103,7 @@ impl Service {
         let runtime = SandboxRuntime::new().map_err(Failure::internal)?;
         let table = endpoints::table().map_err(Failure::internal)?;
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));
-        let seal = ServiceSeal::new(process, Arc::clone(&directory));
+        let seal = Arc::new(ServiceSeal::new(process, Arc::clone(&directory)));
         Ok(Arc::new(Self { table, seal, directory }))
     }
 
@@ -131,7 +131,8 @@ impl Service {
     }
 
     /// Unseals the directory with the automatic seal of the configuration, if there is one and the
-    /// data are sealed by it.
+    /// data are sealed by it. If the key is kept by another server that gives no key, the service
+    /// stays sealed and opens later.
     ///
     /// # Errors
     /// The reason why the service stays sealed, in words for the operator.

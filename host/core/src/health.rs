@@ -10,6 +10,7 @@ use bulkhead_store::{Store, WriteCondition};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::{duration, sync};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Lag of the machine's clock that counts as a condition, in milliseconds. Clock synchronisation
@@ -37,6 +38,8 @@ pub enum HealthCondition {
         /// The lag, in seconds.
         seconds: u64,
     },
+    /// The server that keeps the key of the seal would not open the data at a restart.
+    SealUnreachable,
 }
 
 impl HealthCondition {
@@ -49,6 +52,7 @@ impl HealthCondition {
             Self::AuditStopped => "audit-stopped",
             Self::AuditDegraded { .. } => "audit-device-failing",
             Self::ClockBehind { .. } => "clock-behind",
+            Self::SealUnreachable => "seal-unreachable",
         }
     }
 
@@ -78,6 +82,12 @@ impl HealthCondition {
                 "the clock of the machine is {} behind the time of the data; set the clock",
                 duration::show(*seconds)
             ),
+            Self::SealUnreachable => {
+                "the server that keeps the key of the seal does not open the data at present: \
+                 requests work, and after a restart the server would stay sealed; the log names \
+                 the error"
+                    .to_owned()
+            }
         }
     }
 
@@ -102,12 +112,23 @@ impl LogCause for HealthCondition {
 pub struct HealthWatch {
     /// Codes of the conditions in the log that have not ended.
     reported: Mutex<BTreeSet<&'static str>>,
+    /// True while the keeper of the seal's key fails.
+    seal_fails: AtomicBool,
     log: Arc<dyn Log>,
 }
 
 impl HealthWatch {
     pub(crate) fn new(log: &Arc<dyn Log>) -> Self {
-        Self { reported: Mutex::default(), log: Arc::clone(log) }
+        Self {
+            reported: Mutex::default(),
+            seal_fails: AtomicBool::new(false),
+            log: Arc::clone(log),
+        }
+    }
+
+    /// Notes whether the keeper of the seal's key fails. The next review reports a change.
+    pub(crate) fn note_seal(&self, fails: bool) {
+        self.seal_fails.store(fails, Ordering::Relaxed);
     }
 
     /// Returns the present conditions, and logs each condition that began or ended since the last
@@ -115,7 +136,10 @@ impl HealthWatch {
     pub(crate) fn review(&self, store: &Store, audit: &Audit) -> Vec<HealthCondition> {
         // The lock also orders the look: an older look must not end a condition of a newer look.
         let mut reported = sync::lock(&self.reported);
-        let conditions = conditions(store, audit);
+        let mut conditions = conditions(store, audit);
+        if self.seal_fails.load(Ordering::Relaxed) {
+            conditions.push(HealthCondition::SealUnreachable);
+        }
         self.report(&mut reported, &conditions);
         conditions
     }
@@ -137,7 +161,7 @@ impl HealthWatch {
     }
 }
 
-/// Returns the present conditions, fatal conditions first.
+/// Returns the present conditions of store, audit and clock, fatal conditions first.
 fn conditions(store: &Store, audit: &Audit) -> Vec<HealthCondition> {
     let of_writes = match store.write_condition() {
         WriteCondition::Works => None,

@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
-//! → wrapping → cubbyhole → mounts → audit → health → leases → seal_setting → settings → process
-//! → core → host_services → logins → lifecycle → seal
+//! → wrapping → cubbyhole → mounts → audit → health → leases → key_wrapper → seal_setting → settings
+//! → process → core → host_services → logins → lifecycle → seal
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -24,6 +24,7 @@
 //! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
 //!   stores the values that a token keeps for itself.
 //! - **health** tells whether store, audit and clock let the service work, and logs each change.
+//! - **key_wrapper** is the interface to a server that keeps the key of an automatic seal.
 //! - **core** combines the modules above in a single value, unaware of its users.
 //! - **host_services** implements the functions that a component's call may use.
 //! - **logins** creates tokens from the results of auth methods, unaware of the methods.
@@ -41,6 +42,7 @@ pub mod health;
 pub mod host_services;
 pub mod in_flight;
 pub mod key_holders;
+pub mod key_wrapper;
 pub mod leases;
 pub mod lifecycle;
 pub mod logins;

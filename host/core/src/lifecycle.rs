@@ -31,6 +31,7 @@ mod swap;
 mod upgrade_api;
 mod wake_timer;
 mod watch_health;
+mod watch_seal;
 
 pub use after_commit::{apply_catalog_change, apply_mount_change};
 pub use attempts::CallAttempts;

@@ -95,6 +95,11 @@ impl ProcessEnd {
         self.0.send_replace(true);
     }
 
+    /// Returns true if the process ends.
+    pub(crate) fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Resolves when the process ends.
     pub(crate) async fn wait(&self) {
         // An error means that the sender is gone, which also means the end.

@@ -9,6 +9,7 @@
 mod automatic;
 mod unattended;
 mod unsealing;
+mod waiting;
 
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
@@ -17,7 +18,7 @@ use crate::audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::process::ProcessState;
-use crate::seal_setting::{SealSetting, kind_of};
+use crate::seal_setting::kind_of;
 use crate::settings::ServiceSettings;
 use bulkhead_access::quorum::Quorum;
 use bulkhead_access::tokens;
@@ -108,7 +109,8 @@ impl ServiceSeal {
     /// sealed unless an automatic seal opens the cluster.
     ///
     /// # Errors
-    /// 400 if the directory is already initialised, and for an unseal key without a split.
+    /// 400 if the directory is already initialised, and for an unseal key without a split; a failure
+    /// of the keeper of an external seal.
     pub async fn initialise(
         &self,
         split: Option<SealConfig>,
@@ -122,12 +124,11 @@ impl ServiceSeal {
         }
         let key = SealKey::generate()?;
         let holders = split.map(|config| (config, &key));
-        let keys = match (&self.process.settings.seal, holders) {
-            (SealSetting::Static(keys), holders) => {
-                FirstKeys::automatic(keys.description(), &keys.current.key, holders)
-            }
-            (SealSetting::Shamir, Some((config, key))) => FirstKeys::of_holders(config, key),
-            (SealSetting::Shamir, None) => {
+        let automatic = self.new_automatic_key().await?;
+        let keys = match (&automatic, holders) {
+            (Some((seal, key)), holders) => FirstKeys::automatic(seal.clone(), key, holders),
+            (None, Some((config, key))) => FirstKeys::of_holders(config, key),
+            (None, None) => {
                 return Err(Failure::invalid("an unseal key needs a number of shares"));
             }
         };
@@ -148,7 +149,9 @@ impl ServiceSeal {
         ];
         self.process.settings.log.line(LogLevel::Info, "initialised", &pairs);
         self.process.note_change();
-        self.open_initialised().await;
+        if let Some((_, key)) = &automatic {
+            self.open_initialised(key).await;
+        }
         Ok(InitialisationResult { shares, root_token })
     }
 

@@ -1,6 +1,8 @@
 //! The seal that the configuration asks for.
 
+use crate::key_wrapper::ExternalSeal;
 use bulkhead_store::{AutomaticSeal, DataSeals, SealKey};
+use bulkhead_wire::failure::Failure;
 use std::fmt;
 
 /// The kind of a static seal, in the configuration, in the data and in answers.
@@ -16,6 +18,8 @@ pub enum SealSetting {
     Shamir,
     /// The server opens the data with a key of its machine.
     Static(StaticSeal),
+    /// The server opens the data with a key that another server decrypts.
+    External(ExternalSeal),
 }
 
 /// The keys of a static seal.
@@ -63,6 +67,7 @@ impl SealSetting {
         match self {
             Self::Shamir => SHAMIR,
             Self::Static(_) => STATIC,
+            Self::External(seal) => seal.kind(),
         }
     }
 
@@ -70,6 +75,20 @@ impl SealSetting {
     #[must_use]
     pub fn is_automatic(&self) -> bool {
         !matches!(self, Self::Shamir)
+    }
+
+    /// Returns a new automatic seal and its key; `None` if people open the data.
+    ///
+    /// # Errors
+    /// A failure of the keeper of an external seal.
+    pub(crate) async fn new_automatic_key(
+        &self,
+    ) -> Result<Option<(AutomaticSeal, SealKey)>, Failure> {
+        match self {
+            Self::Shamir => Ok(None),
+            Self::Static(keys) => Ok(Some((keys.description(), keys.current.key.clone()))),
+            Self::External(seal) => seal.generate().await.map(Some),
+        }
     }
 
     /// Returns whether the data have a seal of another kind than the configuration. A quorum of key

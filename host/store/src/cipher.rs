@@ -35,6 +35,7 @@ const NO_TERM: u32 = 0;
 
 /// The 256-bit key that opens a data directory. Wiped from memory when dropped. The type has no
 /// text form, so the key cannot reach a log.
+#[derive(Clone)]
 pub struct SealKey(KeyBytes);
 
 impl SealKey {
@@ -51,8 +52,8 @@ impl SealKey {
         SealKey(Zeroizing::new(bytes))
     }
 
-    /// Returns the raw key.
-    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+    /// Returns the raw key, for its encryption by the keeper of an automatic seal.
+    pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 }

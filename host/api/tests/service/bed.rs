@@ -77,10 +77,20 @@ impl Bed {
         officials: Vec<OfficialComponent>,
         audit: AuditSettings,
     ) -> Result<Self, Failure> {
+        Self::closed_by(SealSetting::Shamir, directory, officials, audit).await
+    }
+
+    /// A service with the given seal, which nothing has opened yet.
+    pub(crate) async fn closed_by(
+        seal: SealSetting,
+        directory: PathBuf,
+        officials: Vec<OfficialComponent>,
+        audit: AuditSettings,
+    ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = ServiceSettings {
             directory: directory.clone(),
-            seal: SealSetting::Shamir,
+            seal,
             officials,
             compiler: profile().join("bulkhead"),
             plugin_directory: None,

@@ -18,6 +18,7 @@ mod contexts;
 mod crypto;
 mod cubbyhole;
 mod due_work;
+mod external_seal;
 mod grants;
 mod hostile;
 mod http;

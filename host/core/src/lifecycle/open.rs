@@ -4,7 +4,7 @@ use super::compile_missing;
 use super::migrate::migrate_all;
 use super::resume::resume;
 use super::revive::resume_migrations;
-use super::watch_health;
+use super::{watch_health, watch_seal};
 use crate::audit::Audit;
 use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, CoreParts};
@@ -74,12 +74,13 @@ async fn end_migrations_with_process(core: &Core) -> Infallible {
     std::future::pending().await
 }
 
-/// Starts the compilation of missing code, the watch over the service's health and due work, and
-/// resumes migrations and the removal and the moves of mounts. Removals, moves and due work do not
+/// Starts the compilation of missing code, the watches over the service's health and over an
+/// external seal, and due work, and resumes migrations and the removal and the moves of mounts. Removals, moves and due work do not
 /// start if due work is suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
     watch_health::begin(core);
+    watch_seal::begin(core);
     resume_migrations(core);
     if core.background.is_suspended {
         let pairs = [

@@ -7,33 +7,94 @@
 use super::ServiceSeal;
 use crate::seal_setting::{SealSetting, StaticSeal, kind_of};
 use bulkhead_access::log::cause;
-use bulkhead_store::{AutomaticSeal, RekeyOutcome, Store, StoreFault};
-use bulkhead_wire::failure::{Failure, quoted};
+use bulkhead_store::{AutomaticSeal, RekeyOutcome, SealKey, Store, StoreFault};
+use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The key that opens the data, from the automatic seal of the configuration.
+pub(super) struct OpeningKey {
+    /// The seal of the data.
+    seal: AutomaticSeal,
+    key: SealKey,
+    /// Name of the key that seals new data.
+    newest_key_id: String,
+}
+
+/// The reason why the data were not opened by the seal of the configuration.
+pub(super) enum OpeningFault {
+    /// The keeper of the key gave no key, or a wrong key.
+    Keeper(Failure),
+    /// The data, or a key of this machine.
+    Local(Failure),
+}
+
+impl From<Failure> for OpeningFault {
+    fn from(failure: Failure) -> Self {
+        Self::Local(failure)
+    }
+}
+
+impl From<StoreFault> for OpeningFault {
+    fn from(fault: StoreFault) -> Self {
+        Self::Local(fault.into())
+    }
+}
+
+impl From<OpeningFault> for Failure {
+    fn from(fault: OpeningFault) -> Self {
+        match fault {
+            OpeningFault::Keeper(failure) | OpeningFault::Local(failure) => failure,
+        }
+    }
+}
 
 impl ServiceSeal {
-    /// Opens the data with the automatic seal of the configuration: for the start of the server.
-    /// Does nothing if the configuration has no such seal, if nothing is initialised, or if the
-    /// data wait for a migration to the seal of the configuration.
+    /// Opens the data with the automatic seal of the configuration. Does nothing if the
+    /// configuration has no such seal, if nothing is initialised, or if the data wait for a
+    /// migration to the seal of the configuration.
     ///
     /// # Errors
     /// The reason why the service stays sealed, in words for the operator.
-    pub async fn open_at_start(&self) -> Result<(), Failure> {
+    pub(super) async fn open_by_seal(&self) -> Result<(), OpeningFault> {
+        // The keeper of the key may take long, and must not delay the holders of `turn`.
+        let Some(opening) = self.opening_key(Duration::MAX).await? else { return Ok(()) };
+        let replacement = match opening.seal.key_id == opening.newest_key_id {
+            true => None,
+            false => Some(self.new_automatic_key().await),
+        };
         let _turn = self.turn.lock().await;
-        let Some(store) = self.open_store().await? else { return Ok(()) };
+        if self.core().is_some() || self.process.ending.has_begun() {
+            return Ok(());
+        }
+        let store = self.open_with(&opening).await?;
         if let Err(failure) = self.check_completeness(&store).await {
             Store::close(&store).await;
-            return Err(failure);
+            return Err(failure.into());
         }
-        self.renew_static_key(&store).await;
+        match replacement {
+            Some(replacement) => self.replace_seal_key(&store, &opening, replacement).await,
+            None => self.note_unused_key(),
+        }
         self.unlock(store).await?;
         Ok(())
     }
 
     /// Opens the store with the automatic seal of the configuration. `None` as for
-    /// [`ServiceSeal::open_at_start`]. The caller holds `turn`.
-    pub(super) async fn open_store(&self) -> Result<Option<Arc<Store>>, Failure> {
+    /// [`ServiceSeal::opening_key`]. The caller holds `turn`.
+    pub(super) async fn open_store(&self) -> Result<Option<Arc<Store>>, OpeningFault> {
+        let Some(opening) = self.opening_key(Duration::MAX).await? else { return Ok(None) };
+        self.open_with(&opening).await.map(Some)
+    }
+
+    /// Returns the key that opens the data. `None` if the configuration has no automatic seal, if
+    /// nothing is initialised, or if the data wait for a migration. A keeper outside of this
+    /// machine gets at most `patience`.
+    pub(super) async fn opening_key(
+        &self,
+        patience: Duration,
+    ) -> Result<Option<OpeningKey>, OpeningFault> {
         let Some(seals) = self.directory.seals().await? else { return Ok(None) };
         let setting = &self.process.settings.seal;
         if setting.differs_from(&seals) {
@@ -45,17 +106,69 @@ impl ServiceSeal {
             self.process.settings.log.line(LogLevel::Warn, "seal-migration-awaited", &pairs);
             return Ok(None);
         }
-        match (setting, &seals.automatic) {
-            (SealSetting::Static(keys), Some(seal)) => self.open_with(keys, seal).await.map(Some),
-            _ => Ok(None),
+        let Some(seal) = seals.automatic else { return Ok(None) };
+        let (key, newest_key_id) = match setting {
+            SealSetting::Shamir => return Ok(None),
+            SealSetting::Static(keys) => {
+                let named = keys.key(&seal.key_id);
+                let named = named.ok_or_else(|| unknown_key(keys, &seal.key_id))?;
+                (named.key.clone(), keys.current.id.clone())
+            }
+            SealSetting::External(external) => {
+                let opened = self.ask_keeper(patience, external.open(&seal)).await;
+                let opened = opened.map_err(OpeningFault::Keeper)?;
+                (opened.key, opened.newest_key_id)
+            }
+        };
+        Ok(Some(OpeningKey { seal, key, newest_key_id }))
+    }
+
+    /// Opens the store. The caller holds `turn`.
+    pub(super) async fn open_with(&self, opening: &OpeningKey) -> Result<Arc<Store>, OpeningFault> {
+        let opened = self.directory.open_automatically(&opening.key).await;
+        opened.map_err(|fault| match (fault, &self.process.settings.seal) {
+            (StoreFault::WrongKey, SealSetting::External(external)) => {
+                OpeningFault::Keeper(foreign_key(external.kind()))
+            }
+            (StoreFault::WrongKey, _) => wrong_key(&opening.seal.key_id).into(),
+            (other, _) => other.into(),
+        })
+    }
+
+    /// Returns a new automatic seal of the configuration and its key, as
+    /// [`SealSetting::new_automatic_key`].
+    ///
+    /// # Errors
+    /// A failure of the keeper of the key; 503 if the process ends meanwhile.
+    pub(super) async fn new_automatic_key(
+        &self,
+    ) -> Result<Option<(AutomaticSeal, SealKey)>, Failure> {
+        let setting = &self.process.settings.seal;
+        self.ask_keeper(Duration::MAX, setting.new_automatic_key()).await
+    }
+
+    /// Returns the outcome of an exchange with the keeper of a key, and no later than the end of
+    /// the process.
+    async fn ask_keeper<T>(
+        &self,
+        patience: Duration,
+        exchange: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            ended = tokio::time::timeout(patience, exchange) => ended.unwrap_or_else(|_| {
+                let why = "the keeper of the seal's key has not answered yet";
+                Err(Failure::new(FailureKind::TimedOut, why))
+            }),
+            () = self.process.ending.wait() => {
+                Err(Failure::new(FailureKind::Unavailable, "the server stops"))
+            }
         }
     }
 
-    /// Opens data that were just initialised with an automatic seal. A failure is only logged,
-    /// because the caller must get the keys of the initialisation in any case.
-    pub(super) async fn open_initialised(&self) {
-        let SealSetting::Static(keys) = &self.process.settings.seal else { return };
-        let opened = match self.directory.open_automatically(&keys.current.key).await {
+    /// Opens data that were just initialised with an automatic seal and its key. A failure is only
+    /// logged, because the caller must get the keys of the initialisation in any case.
+    pub(super) async fn open_initialised(&self, key: &SealKey) {
+        let opened = match self.directory.open_automatically(key).await {
             Ok(store) => self.unlock(store).await.map(drop),
             Err(fault) => Err(fault.into()),
         };
@@ -64,71 +177,71 @@ impl ServiceSeal {
         }
     }
 
-    /// Opens the store with the key that `seal` names.
-    async fn open_with(
-        &self,
-        keys: &StaticSeal,
-        seal: &AutomaticSeal,
-    ) -> Result<Arc<Store>, Failure> {
-        let named = keys.key(&seal.key_id).ok_or_else(|| unknown_key(keys, &seal.key_id))?;
-        let opened = self.directory.open_automatically(&named.key).await;
-        opened.map_err(|fault| match fault {
-            StoreFault::WrongKey => wrong_key(&seal.key_id),
-            other => other.into(),
-        })
-    }
-
-    /// Seals the root key with the current static key, if another key sealed the data.
-    async fn renew_static_key(&self, store: &Arc<Store>) {
+    /// Tells the operator of a static seal that the previous key may go.
+    fn note_unused_key(&self) {
         let SealSetting::Static(keys) = &self.process.settings.seal else { return };
-        let seals = self.directory.seals().await.ok().flatten();
-        let Some(seal) = seals.and_then(|seals| seals.automatic) else { return };
-        if seal.key_id != keys.current.id {
-            self.replace_static_key(store, keys, &seal.key_id).await;
-        } else if let Some(previous) = &keys.previous {
-            let note = "the data no longer need previous_key; older backups and snapshots do";
-            let pairs = [("previous", previous.id.clone()), ("note", note.to_owned())];
-            self.process.settings.log.line(LogLevel::Info, "previous-seal-key-unused", &pairs);
-        }
+        let Some(previous) = &keys.previous else { return };
+        let note = "the data no longer need previous_key; older backups and snapshots do";
+        let pairs = [("previous", previous.id.clone()), ("note", note.to_owned())];
+        self.process.settings.log.line(LogLevel::Info, "previous-seal-key-unused", &pairs);
     }
 
-    /// Seals the root key with the current key. If this fails, the previous key stays in use until
+    /// Seals the root key with the newest key. If this fails, the previous key stays in use until
     /// the next start: an open service matters more than the replacement of its key.
-    async fn replace_static_key(&self, store: &Arc<Store>, keys: &StaticSeal, previous: &str) {
-        let log = &self.process.settings.log;
-        let key = &keys.current.key;
-        let named = [("previous", previous.to_owned()), ("current", keys.current.id.clone())];
-        let sealed = self.directory.seal_automatically(store, keys.description(), key).await;
-        let failure = match sealed {
+    async fn replace_seal_key(
+        &self,
+        store: &Arc<Store>,
+        opening: &OpeningKey,
+        replacement: Result<Option<(AutomaticSeal, SealKey)>, Failure>,
+    ) {
+        let (log, setting) = (&self.process.settings.log, &self.process.settings.seal);
+        let mut current = opening.newest_key_id.clone();
+        let stored = match replacement {
+            Ok(Some((seal, key))) => {
+                current.clone_from(&seal.key_id);
+                self.directory.seal_automatically(store, seal, &key).await.map_err(Failure::from)
+            }
+            Ok(None) => return,
+            Err(failure) => Err(failure),
+        };
+        let named = [("previous", opening.seal.key_id.clone()), ("current", current)];
+        let [previous, current] = named;
+        let failure = match stored {
             Ok(RekeyOutcome::Stored) => {
-                let note = "remove previous_key from the configuration; older backups and \
-                            snapshots need the key";
-                let [previous, current] = named;
+                let note = match setting {
+                    SealSetting::External(_) => {
+                        "older backups and snapshots need the previous version of the key"
+                    }
+                    _ => {
+                        "remove previous_key from the configuration; older backups and snapshots \
+                         need the key"
+                    }
+                };
                 let pairs = [previous, current, ("note", note.to_owned())];
                 return log.line(LogLevel::Info, "seal-key-replaced", &pairs);
             }
-            Ok(RekeyOutcome::InDoubt(fault)) | Err(fault) => fault,
+            Ok(RekeyOutcome::InDoubt(fault)) => fault.into(),
+            Err(failure) => failure,
         };
-        let [previous, current] = named;
         log.line(LogLevel::Error, "seal-key-not-replaced", &[previous, current, cause(&failure)]);
     }
 
-    /// Gives the open data the seal of the configuration.
+    /// Gives the open data the seal of the configuration: `automatic`, or the shares alone.
     ///
     /// # Errors
     /// If the change could not be stored: the data keep their seal.
-    pub(super) async fn migrate(&self, store: &Arc<Store>) -> Result<(), Failure> {
-        let setting = &self.process.settings.seal;
-        let outcome = match setting {
-            SealSetting::Shamir => self.directory.remove_automatic_seal(store).await?,
-            SealSetting::Static(keys) => {
-                let (seal, key) = (keys.description(), &keys.current.key);
-                self.directory.seal_automatically(store, seal, key).await?
-            }
+    pub(super) async fn migrate(
+        &self,
+        store: &Arc<Store>,
+        automatic: Option<(AutomaticSeal, SealKey)>,
+    ) -> Result<(), Failure> {
+        let outcome = match automatic {
+            None => self.directory.remove_automatic_seal(store).await?,
+            Some((seal, key)) => self.directory.seal_automatically(store, seal, &key).await?,
         };
         match outcome {
             RekeyOutcome::Stored => {
-                let pairs = [("seal", setting.kind().to_owned())];
+                let pairs = [("seal", self.process.settings.seal.kind().to_owned())];
                 self.process.settings.log.line(LogLevel::Info, "seal-migrated", &pairs);
                 Ok(())
             }
@@ -160,4 +273,13 @@ fn wrong_key(id: &str) -> Failure {
          and key of one backup",
         quoted(id)
     ))
+}
+
+fn foreign_key(kind: &str) -> Failure {
+    let message = format!(
+        "seal {}: the keeper returned a key that does not open the data; check that the address \
+         and the key are those of the initialisation",
+        quoted(kind)
+    );
+    Failure::internal(message).recordable()
 }

@@ -6,7 +6,8 @@
 //! each block has a token of its own, which ends with the block.
 
 use super::ServiceSeal;
-use crate::seal_setting::SealSetting;
+use super::automatic::OpeningFault;
+use super::waiting::START_PATIENCE;
 use bulkhead_access::tokens;
 use bulkhead_store::{
     Address, DataDirectory, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault,
@@ -18,6 +19,7 @@ use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The progress of a self-initialisation. Data that a person initialised have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +57,9 @@ impl SelfInitialisation {
 }
 
 impl ServiceSeal {
-    /// Returns whether the directory is empty, or its self-initialisation is not complete.
+    /// Returns whether the directory is empty, or its self-initialisation is not complete. Returns
+    /// false if the server of an external seal does not answer: data that are set up in part are
+    /// never served, and the next start continues.
     ///
     /// # Errors
     /// If the data cannot be opened with the seal of the configuration.
@@ -63,7 +67,11 @@ impl ServiceSeal {
         if self.directory.seals().await?.is_none() {
             return Ok(true);
         }
-        Ok(self.progress().await?.is_some_and(|progress| !progress.done))
+        match self.progress(START_PATIENCE).await {
+            Ok(progress) => Ok(progress.is_some_and(|progress| !progress.done)),
+            Err(OpeningFault::Keeper(_)) => Ok(false),
+            Err(OpeningFault::Local(failure)) => Err(failure),
+        }
     }
 
     /// Sets an empty server up with `blocks` blocks, or continues after the last complete block.
@@ -80,9 +88,8 @@ impl ServiceSeal {
         if self.directory.seals().await?.is_none() {
             self.create_unattended().await?;
         }
-        let Some(mut progress) = self.progress().await?.filter(|progress| !progress.done) else {
-            return Ok(());
-        };
+        let progress = self.progress(Duration::MAX).await?;
+        let Some(mut progress) = progress.filter(|progress| !progress.done) else { return Ok(()) };
         progress.forget_copies_before(&self.directory)?;
         if self.directory.put_back(progress.completed)? {
             self.log_undone(progress.completed);
@@ -119,7 +126,8 @@ impl ServiceSeal {
                  start with the initialize blocks in the configuration, or with an empty data \
                  directory",
                 progress.completed
-            )));
+            ))
+            .recordable());
         }
         Ok(progress.forget_copies_before(&self.directory)?)
     }
@@ -154,15 +162,16 @@ impl ServiceSeal {
 
     /// Creates a cluster that opens by its seal alone, without a root token.
     async fn create_unattended(&self) -> Result<(), Failure> {
-        let SealSetting::Static(keys) = &self.process.settings.seal else {
+        let Some((seal, key)) = self.new_automatic_key().await? else {
             return Err(Failure::internal(
                 "a server with seal \"shamir\" cannot initialise itself: nobody would have the \
-                 unseal keys; write seal \"static\", or leave the initialize blocks out",
+                 unseal keys; write seal \"static\" or seal \"transit\", or leave the initialize \
+                 blocks out",
             ));
         };
         let progress = SelfInitialisation { completed: 0, done: false };
         let body = progress.to_bytes()?;
-        let keys = FirstKeys::automatic(keys.description(), &keys.current.key, None);
+        let keys = FirstKeys::automatic(seal, &key, None);
         let first = |_: &SecretHasher| {
             Ok::<_, StoreFault>(vec![(
                 SelfInitialisation::address(),
@@ -174,12 +183,17 @@ impl ServiceSeal {
         Ok(())
     }
 
-    /// Reads the progress without opening the service.
-    async fn progress(&self) -> Result<Option<SelfInitialisation>, Failure> {
+    /// Reads the progress without opening the service. A keeper of the seal's key outside of this
+    /// machine gets at most `patience`.
+    async fn progress(
+        &self,
+        patience: Duration,
+    ) -> Result<Option<SelfInitialisation>, OpeningFault> {
+        let Some(opening) = self.opening_key(patience).await? else { return Ok(None) };
         let _turn = self.turn.lock().await;
-        let Some(store) = self.open_store().await? else { return Ok(None) };
+        let store = self.open_with(&opening).await?;
         let progress = SelfInitialisation::read(&store).await;
         store.close().await;
-        progress
+        Ok(progress?)
     }
 }

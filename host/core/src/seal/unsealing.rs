@@ -67,9 +67,10 @@ impl ServiceSeal {
         let Some(key) = self.directory.find_key(keys).await? else {
             return self.end_complete_attempt(client);
         };
+        let automatic = if given.migrate { self.new_automatic_key().await? } else { None };
         let store = self.directory.open(key).await?;
         if given.migrate
-            && let Err(failure) = self.migrate(&store).await
+            && let Err(failure) = self.migrate(&store, automatic).await
         {
             Store::close(&store).await;
             return Err(failure);
