@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
-//! → wrapping → cubbyhole → mounts → audit → health → leases → key_wrapper → seal_setting → settings
-//! → process → core → host_services → logins → lifecycle → seal
+//! → wrapping → cubbyhole → mounts → audit → health → leases → key_wrapper → seal_setting
+//! → settings → process → core → host_services → logins → lifecycle → seal
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.

@@ -109,8 +109,8 @@ impl ServiceSeal {
     /// sealed unless an automatic seal opens the cluster.
     ///
     /// # Errors
-    /// 400 if the directory is already initialised, and for an unseal key without a split; a failure
-    /// of the keeper of an external seal.
+    /// 400 if the directory is already initialised, and for an unseal key without a split; a
+    /// failure of the keeper of an external seal.
     pub async fn initialise(
         &self,
         split: Option<SealConfig>,

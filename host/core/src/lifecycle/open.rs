@@ -75,8 +75,8 @@ async fn end_migrations_with_process(core: &Core) -> Infallible {
 }
 
 /// Starts the compilation of missing code, the watches over the service's health and over an
-/// external seal, and due work, and resumes migrations and the removal and the moves of mounts. Removals, moves and due work do not
-/// start if due work is suspended.
+/// external seal, and due work, and resumes migrations and the removal and the moves of mounts.
+/// Removals, moves and due work do not start if due work is suspended.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
     watch_health::begin(core);

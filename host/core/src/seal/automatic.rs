@@ -13,6 +13,9 @@ use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Time for which a start waits for the keeper of the key before the server answers sealed.
+pub(super) const START_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The key that opens the data, from the automatic seal of the configuration.
 pub(super) struct OpeningKey {
     /// The seal of the data.

@@ -6,8 +6,7 @@
 //! each block has a token of its own, which ends with the block.
 
 use super::ServiceSeal;
-use super::automatic::OpeningFault;
-use super::waiting::START_PATIENCE;
+use super::automatic::{OpeningFault, START_PATIENCE};
 use bulkhead_access::tokens;
 use bulkhead_store::{
     Address, DataDirectory, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault,

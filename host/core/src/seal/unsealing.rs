@@ -32,7 +32,8 @@ impl ServiceSeal {
     ///
     /// # Errors
     /// 400 for a text that is not a share of this seal, if enough shares of this client do not open
-    /// the data, and if the share is meant for a migration and none is awaited, or the reverse. The
+    /// the data, and if the share is meant for a migration and none is awaited, or the reverse; a
+    /// failure of the keeper of the seal of a migration, after which any share tries again. The
     /// client's attempt is then over; its shares are still combined with later shares.
     pub async fn unseal(&self, given: UnsealShare<'_>) -> Result<(), Failure> {
         let (remote, client) = (given.remote, Client::of(given.remote));

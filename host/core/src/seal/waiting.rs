@@ -6,7 +6,7 @@
 //! comes back: the pauses between the attempts grow.
 
 use super::ServiceSeal;
-use super::automatic::OpeningFault;
+use super::automatic::{OpeningFault, START_PATIENCE};
 use crate::key_wrapper::may_pass;
 use crate::seal_setting::SealSetting;
 use bulkhead_access::log::cause;
@@ -17,8 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Time for which a start waits for the keeper of the key before the server answers sealed.
-pub(super) const START_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause after the first attempt; doubled after each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts.
