@@ -32,7 +32,8 @@ pub(crate) use initialize::{InitializeSettings, load as load_initial_blocks};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_log_level};
 pub(crate) use outbound::OutboundSettings;
-pub(crate) use seal::SealSettings;
+pub use seal::TransitCall;
+pub(crate) use seal::{SealSettings, TransitAccess};
 pub(crate) use shutdown::ShutdownSettings;
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
@@ -44,7 +45,6 @@ use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use findings::{ConfigError, ConfigFindings};
-use hyper::Uri;
 use listener::ConfiguredListeners;
 use section::{ConfigSection, ConfigValue, SectionWords};
 use std::fs::File;
@@ -212,7 +212,8 @@ impl Config {
         if let (SealSettings::Shamir, Some(block)) = (&seal, file.blocks("initialize").next()) {
             file.refuse(block.error(
                 "a server with seal \"shamir\" cannot initialise itself: nobody would have the \
-                 unseal keys; write seal \"static\", or leave the initialize blocks out",
+                 unseal keys; write seal \"static\" or seal \"transit\", or leave the initialize \
+                 blocks out",
             ));
         }
         let (default_lease_ttl, max_lease_ttl) = lifetimes(file);
@@ -235,7 +236,7 @@ impl Config {
             default_lease_ttl,
             max_lease_ttl,
             reported_version: version.unwrap_or_else(|| REPORTED_VERSION.to_owned()),
-            api_address: file.read("api_addr", parse_url).unwrap_or_default(),
+            api_address: file.read("api_addr", ConfigValue::url).unwrap_or_default(),
             allow_key_holders: flag("allow_key_holders"),
             suspend_due_work: flag("suspend_due_work"),
             shutdown: shutdown::settings(file),
@@ -294,24 +295,6 @@ fn parse_version(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
             quoted(text)
         ))),
     }
-}
-
-/// Parses `http` or `https`, a host and an optional port, without path or query.
-fn parse_url(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
-    let text = value.text()?;
-    let is_url = text.parse::<Uri>().is_ok_and(|uri| {
-        let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
-        let host = uri.host().is_some_and(|host| !host.is_empty());
-        let is_alone = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-        scheme && host && is_alone && uri.path() == "/" && uri.query().is_none()
-    });
-    if is_url {
-        return Ok(text.trim_end_matches('/').to_owned());
-    }
-    Err(value.error(format!(
-        "{} is not an address of a server; write for example \"https://bulkhead.example.com:8200\"",
-        quoted(text)
-    )))
 }
 
 #[cfg(test)]

@@ -14,12 +14,14 @@ mod storage;
 use crate::config::{Config, SealSettings};
 use crate::production;
 use bulkhead_cli::double_dashes;
+use bulkhead_core::seal_setting::SealSetting;
 use findings::CheckStatus;
 pub(crate) use findings::Diagnosis;
 use lexopt::ValueExt;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Help text of `bulkhead operator diagnose --help`.
 pub const USAGE: &str = "\
@@ -35,6 +37,9 @@ Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usa
 
 /// Exit code for wrong usage: 1 and 2 are results of the checks.
 pub const WRONG_USAGE: u8 = 3;
+
+/// Time for which the checks wait for the server that keeps the key of the seal.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The action that the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -129,6 +134,7 @@ async fn diagnose(file: &Path) -> Diagnosis {
     let is_in_use = check_places(&config, &mut diagnosis).await;
     listeners::check(&config, is_in_use, &mut diagnosis).await;
     check_files(&config, &mut diagnosis);
+    check_seal(&config, &mut diagnosis).await;
     machine::check_clock(&config.data, &mut diagnosis);
     if is_in_use {
         running::check(&config, &mut diagnosis);
@@ -143,6 +149,7 @@ pub(crate) async fn check_start(config: &Config) -> Diagnosis {
     let is_in_use = check_places(config, &mut diagnosis).await;
     listeners::check_start(config, is_in_use, &mut diagnosis).await;
     check_files(config, &mut diagnosis);
+    check_seal(config, &mut diagnosis).await;
     machine::check_clock(&config.data, &mut diagnosis);
     diagnosis
 }
@@ -159,16 +166,37 @@ async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
     is_in_use
 }
 
-/// Checks the files for outgoing connections and of the seal, and the plugin directory.
+/// Checks the files of the seal. A server that keeps the key of the seal must answer; if not, a
+/// start waits sealed, so that the finding is a warning.
+async fn check_seal(config: &Config, diagnosis: &mut Diagnosis) {
+    if config.seal.kind() == SealSettings::Shamir.kind() {
+        return;
+    }
+    let loaded = production::check_seal(config);
+    if let Ok(SealSetting::External(seal)) = &loaded {
+        let refused = match tokio::time::timeout(KEEPER_PATIENCE, seal.check()).await {
+            Ok(checked) => checked.err().map(|failure| failure.message),
+            Err(_) => Some(format!(
+                "seal {:?}: no answer in {} s; check the address and the network",
+                seal.kind(),
+                KEEPER_PATIENCE.as_secs()
+            )),
+        };
+        if let Some(why) = refused {
+            let words = "a start waits sealed until the other server opens the data";
+            diagnosis.add("seal", CheckStatus::Warn, format!("{why}; {words}"));
+        }
+    }
+    let readable = "the keys and the sources of the self-initialisation can be read".to_owned();
+    diagnosis.add_result("seal", loaded.map(|_| readable));
+}
+
+/// Checks the files for outgoing connections, and the plugin directory.
 fn check_files(config: &Config, diagnosis: &mut Diagnosis) {
     diagnosis.add_result(
         "outbound",
         production::check_outbound(config).map(|()| "proxy and authorities are usable".to_owned()),
     );
-    if config.seal.kind() != SealSettings::Shamir.kind() {
-        let readable = "the keys and the sources of the self-initialisation can be read".to_owned();
-        diagnosis.add_result("seal", production::check_seal(config).map(|()| readable));
-    }
     if let Some(directory) = &config.plugin_directory {
         let readable = format!("components can be read from {}", directory.path().display());
         let checked = production::check_plugin_directory(config);

@@ -10,7 +10,8 @@
 //! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
 //! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
 //! → answerer → config → connection_slots → dev_tls → answer_budget → body → options → answer_body
-//! → handed_sockets → http → connection → raw → listener → service_manager → signals → process
+//! → handed_sockets → http → connection → raw → listener → service_manager → signals
+//! → seal_wrapper → process
 //! → dev → production → diagnose → start_check → inspect → snapshot_file → data_check
 //! ```
 
@@ -44,6 +45,7 @@ pub mod process;
 pub mod production;
 pub mod proxies;
 mod raw;
+pub mod seal_wrapper;
 mod service_manager;
 mod signals;
 pub mod snapshot_file;

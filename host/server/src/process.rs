@@ -7,6 +7,7 @@ use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, BoundSocket, DrainOutcome, ListenerLimits};
 use crate::log::ServerLog;
 use crate::options::LogOptions;
+use crate::seal_wrapper;
 use crate::service_manager::ServiceManager;
 use crate::signals::{LogSource, RenewedParts, ServerSignals};
 use bulkhead_access::log::{Log, cause};
@@ -83,7 +84,7 @@ impl StartedServer {
         let environment = |name: &str| std::env::var_os(name);
         let manager = ServiceManager::of_environment(&environment, &log);
         let outbound = config.outbound.load(&environment)?;
-        let seal = config.seal.load(&environment)?;
+        let seal = config.seal.load(&environment, &seal_wrapper::keeper)?;
         let sockets = sockets.assign(&config).await?;
         let doors = BoundSocket::open_all(&config.listener, sockets.api, elsewhere, &log).await?;
         let scheduler = open_scheduler(&config, sockets.scheduler, &log).await?;

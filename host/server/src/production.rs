@@ -2,14 +2,17 @@
 //!
 //! Without an automatic seal the server holds no key at its start: operators unseal it through the
 //! API, and the keys are in no file, option or environment variable of the process. With an
-//! automatic seal the server opens the data before it accepts clients, or does not start.
+//! automatic seal the server opens the data before it accepts clients, or does not start. If
+//! another server keeps the key and gives no key, the server starts sealed and opens later.
 
 use crate::config::{self, Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
+use crate::seal_wrapper;
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_core::seal::SealStatus;
+use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::ffi::OsString;
@@ -99,16 +102,16 @@ pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
 }
 
 /// Reads the keys that `seal` names and, if the data directory is empty, the variables and files of
-/// `initialize`.
+/// `initialize`. Returns the seal.
 ///
 /// # Errors
 /// The unusable key, variable or file, and the remedy.
-pub(crate) fn check_seal(config: &Config) -> Result<(), String> {
-    config.seal.load(&environment)?;
-    if config.data.join("bulkhead.db").exists() {
-        return Ok(());
+pub(crate) fn check_seal(config: &Config) -> Result<SealSetting, String> {
+    let seal = config.seal.load(&environment, &seal_wrapper::keeper)?;
+    if !config.data.join("bulkhead.db").exists() {
+        config::load_initial_blocks(&config.initialize, &environment)?;
     }
-    config::load_initial_blocks(&config.initialize, &environment).map(drop)
+    Ok(seal)
 }
 
 /// Checks the plugin directory, if there is one.
@@ -146,6 +149,8 @@ enum DataState {
     },
     Sealed,
     AwaitsMigration,
+    /// The keeper of the seal of this kind has not given the key.
+    AwaitsKey(String),
     /// Opened by the automatic seal of this kind.
     Open(String),
 }
@@ -165,6 +170,7 @@ impl DataState {
             }
             SealStatus { sealed: false, kind, .. } => Self::Open(kind.clone()),
             SealStatus { awaits_migration: true, .. } => Self::AwaitsMigration,
+            SealStatus { is_automatic: true, kind, .. } => Self::AwaitsKey(kind.clone()),
             _ => Self::Sealed,
         }
     }
@@ -188,6 +194,13 @@ impl DataState {
                 "initialised, sealed, awaiting the migration to the configured seal",
                 "operator unseal -migrate     # once for each key, until the threshold is reached",
             ),
+            Self::AwaitsKey(kind) => {
+                let state = format!(
+                    "initialised, sealed; the seal {kind} opens the data when the cause in the log \
+                     is mended"
+                );
+                return (state, "status");
+            }
             Self::Open(kind) => {
                 return (format!("initialised, unsealed by the seal {kind}"), "status");
             }
@@ -299,6 +312,9 @@ mod tests {
         assert!(text.contains("operator init       # prints the recovery keys"), "{text}");
         let text = announcement(DataState::AwaitsMigration);
         assert!(text.contains("\n  bulkhead operator unseal -migrate "), "{text}");
+        let text = announcement(DataState::AwaitsKey("transit".to_owned()));
+        assert!(text.contains("(initialised, sealed; the seal transit opens the data"), "{text}");
+        assert!(text.contains("\n  bulkhead status\n"), "{text}");
         let text = announcement(DataState::Open("static".to_owned()));
         assert!(text.contains("(initialised, unsealed by the seal static)"), "{text}");
         assert!(text.contains("\n  bulkhead status\n"), "{text}");

@@ -1,17 +1,24 @@
-//! `seal`: the way to open the data after a start.
+//! `seal`: the way to open the data after a start. `seal "transit"` is read in `transit.rs`.
 //!
 //! This file prevents a key in the configuration, and a start under another seal than the author
 //! meant: a key is in a file of the server's user or in a variable, and an unsupported seal is
 //! refused with the block to write.
 
+mod transit;
+
+pub use transit::TransitCall;
+pub(crate) use transit::{TransitAccess, TransitSettings};
+
 use super::findings::ConfigError;
-use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
+use super::section::{BlockKinds, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
+use bulkhead_core::key_wrapper::{ExternalSeal, KeyWrapper};
 use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use bulkhead_tls::NamedFile;
 use bulkhead_wire::failure::quoted;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 const SHAMIR_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], foreign: &[] };
@@ -27,17 +34,20 @@ struct KeyWords {
 const CURRENT: KeyWords = KeyWords { id: "current_key_id", key: "current_key" };
 const PREVIOUS: KeyWords = KeyWords { id: "previous_key_id", key: "previous_key" };
 
+/// The kind of the seal that another server opens, as it is stored with the data.
+const TRANSIT: &str = "transit";
+
 const KEY_EXAMPLE: &str = "\"file:///run/credentials/bulkhead.service/seal.key\"";
 const KEY_BYTES: usize = 32;
 /// Maximum length of a key's name, in bytes.
 const ID_MAX: usize = 128;
 
 const OTHER_SEAL: &str = "this version opens the data with Shamir's shares, entered after each \
-    start, or with a key of the machine; write seal \"shamir\" {}, or seal \"static\" { \
-    current_key_id = \"1\" current_key = \"file://…\" }";
+    start, with a key of the machine, or with the transit engine of another server; write seal \
+    \"shamir\" {}, seal \"static\" { … } or seal \"transit\" { … }";
 
 /// Seals of Vault and OpenBao, and of later versions.
-const SEALS: [(&str, &str); 9] = [
+const SEALS: [(&str, &str); 8] = [
     ("alicloudkms", OTHER_SEAL),
     ("awskms", OTHER_SEAL),
     ("azurekeyvault", OTHER_SEAL),
@@ -45,12 +55,14 @@ const SEALS: [(&str, &str); 9] = [
     ("kmip", OTHER_SEAL),
     ("ocikms", OTHER_SEAL),
     ("pkcs11", OTHER_SEAL),
-    ("transit", OTHER_SEAL),
     ("yandexcloudkms", OTHER_SEAL),
 ];
 
 /// A lookup of an environment variable.
 type SealEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The maker of the keeper of a key that another server encrypts.
+type KeeperMaker<'a> = &'a dyn Fn(TransitAccess) -> Result<Arc<dyn KeyWrapper>, String>;
 
 /// The seal of the file, before its keys are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +72,8 @@ pub(crate) enum SealSettings {
     Shamir,
     /// The server opens the data with a key of its machine.
     Static { current: KeySetting, previous: Option<KeySetting> },
+    /// The server opens the data with a key that another server decrypts.
+    Transit(TransitSettings),
 }
 
 /// The name of a key, and the place of its value.
@@ -81,20 +95,33 @@ enum KeySource {
 pub(super) fn settings(file: &ConfigSection<'_>) -> SealSettings {
     let wanted = BlockKinds {
         name: "seal",
-        kinds: ["shamir", "static"],
+        kinds: ["shamir", "static", TRANSIT],
         unserved: &SEALS,
         twice: "leave one of the two out",
     };
-    let [shamir, fixed] = file.blocks_of_kinds(&wanted);
+    let [shamir, fixed, transit] = file.blocks_of_kinds(&wanted);
     if let Some(block) = &shamir {
         block.section(&SHAMIR_WORDS);
     }
+    let refuse_second = |block: &LabelledBlock<'_>, first: &str| {
+        file.refuse(block.error(format!(
+            "the file has a seal {}, too; leave one of the two out (the data are migrated between \
+             seals by: bulkhead operator unseal -migrate)",
+            quoted(first)
+        )));
+    };
+    if let Some(block) = transit
+        && let Some(settings) = transit::settings(&block)
+    {
+        match (&shamir, &fixed) {
+            (None, None) => return SealSettings::Transit(settings),
+            (Some(_), _) => refuse_second(&block, "shamir"),
+            (None, Some(_)) => refuse_second(&block, "static"),
+        }
+    }
     let Some(block) = fixed else { return SealSettings::Shamir };
     if shamir.is_some() {
-        file.refuse(block.error(
-            "the file has a seal \"shamir\", too; leave one of the two out (the data are migrated \
-             between seals by: bulkhead operator unseal -migrate)",
-        ));
+        refuse_second(&block, "shamir");
     }
     let section = block.section(&STATIC_WORDS);
     let current = key(&section, &CURRENT);
@@ -134,22 +161,26 @@ fn key_id(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     )))
 }
 
-/// Reads the place of a key. The text is not repeated in an error: it may be the key itself.
-fn key_source(value: &ConfigValue<'_>) -> Result<KeySource, ConfigError> {
-    let text = value.text()?;
+/// Reads the place of a key or a token; `None` for any other text.
+fn source_of(text: &str) -> Option<KeySource> {
     if let Some(path) = text.strip_prefix("file://").filter(|path| path.starts_with('/')) {
-        return Ok(KeySource::File(path.into()));
+        return Some(KeySource::File(path.into()));
     }
     let is_name = |name: &&str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
-    if let Some(name) = text.strip_prefix("env://").filter(is_name) {
-        return Ok(KeySource::Variable(name.to_owned()));
-    }
-    Err(value.error(format!(
-        "the value is not the place of a key, and this file may not hold the key; write \
-         {KEY_EXAMPLE} or \"env://BULKHEAD_SEAL_KEY\""
-    )))
+    let name = text.strip_prefix("env://").filter(is_name)?;
+    Some(KeySource::Variable(name.to_owned()))
+}
+
+/// Reads the place of a key. The text is not repeated in an error: it may be the key itself.
+fn key_source(value: &ConfigValue<'_>) -> Result<KeySource, ConfigError> {
+    source_of(value.text()?).ok_or_else(|| {
+        value.error(format!(
+            "the value is not the place of a key, and this file may not hold the key; write \
+             {KEY_EXAMPLE} or \"env://BULKHEAD_SEAL_KEY\""
+        ))
+    })
 }
 
 impl SealSettings {
@@ -158,15 +189,27 @@ impl SealSettings {
         match self {
             Self::Shamir => "shamir",
             Self::Static { .. } => "static",
+            Self::Transit(_) => TRANSIT,
         }
     }
 
-    /// Reads the keys.
+    /// Reads the keys, or the token for the server that keeps the key.
     ///
     /// # Errors
-    /// The unusable key, and the remedy.
-    pub(crate) fn load(&self, environment: SealEnvironment<'_>) -> Result<SealSetting, String> {
-        let Self::Static { current, previous } = self else { return Ok(SealSetting::Shamir) };
+    /// The unusable key, token or file, and the remedy.
+    pub(crate) fn load(
+        &self,
+        environment: SealEnvironment<'_>,
+        keeper: KeeperMaker<'_>,
+    ) -> Result<SealSetting, String> {
+        let (current, previous) = match self {
+            Self::Shamir => return Ok(SealSetting::Shamir),
+            Self::Static { current, previous } => (current, previous),
+            Self::Transit(transit) => {
+                let keeper = keeper(transit.load(environment)?)?;
+                return Ok(SealSetting::External(ExternalSeal::new(TRANSIT, keeper)));
+            }
+        };
         let current = current.load(environment)?;
         let previous = previous.as_ref().map(|key| key.load(environment)).transpose()?;
         if previous.as_ref().is_some_and(|previous| previous.is_same_key(&current)) {
@@ -208,9 +251,16 @@ impl KeySetting {
 impl fmt::Display for KeySetting {
     /// Writes the setting and the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.source {
-            KeySource::File(path) => write!(f, "{} {}", self.setting, path.display()),
-            KeySource::Variable(name) => write!(f, "{} env://{name}", self.setting),
+        self.source.describe(self.setting, f)
+    }
+}
+
+impl KeySource {
+    /// Writes the setting and the place.
+    fn describe(&self, setting: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{setting} {}", path.display()),
+            Self::Variable(name) => write!(f, "{setting} env://{name}"),
         }
     }
 }
@@ -218,8 +268,10 @@ impl fmt::Display for KeySetting {
 impl fmt::Display for SealSettings {
     /// Writes how the data are opened, for the report of `--check`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Static { current, previous } = self else {
-            return f.write_str("opened by Shamir's shares");
+        let (current, previous) = match self {
+            Self::Shamir => return f.write_str("opened by Shamir's shares"),
+            Self::Transit(transit) => return transit.fmt(f),
+            Self::Static { current, previous } => (current, previous),
         };
         write!(f, "opened by the key {} of {current}", quoted(&current.id))?;
         match previous {

@@ -111,6 +111,12 @@ const REDACTED: &str = "sys/health, sys/leader and sys/seal-status answer in ful
     hide these paths at a proxy, and leave the line out";
 const ACME: &str = "certificates are not ordered; write tls_cert_file and tls_key_file";
 
+/// Words of a seal of kind `transit`.
+pub(super) const TRANSIT_SEAL: &[ForeignWord] = &[
+    harmless("name", "a server has a single seal, without a name; leave the line out"),
+    harmless("priority", "a server has a single seal; leave the line out"),
+];
+
 /// Words of a listener.
 pub(super) const LISTENER: &[ForeignWord] = &[
     refused("x_forwarded_for_authorized_addrs", PROXIES),

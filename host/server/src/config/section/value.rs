@@ -4,6 +4,7 @@ use super::{ConfigError, ConfigNotice};
 use crate::config::tree::ConfigLiteral;
 use bulkhead_wire::failure::quoted;
 use bulkhead_wire::{duration, size};
+use hyper::Uri;
 use serde_json::Value as Json;
 use std::fmt;
 use std::path::PathBuf;
@@ -117,6 +118,26 @@ impl<'a> ConfigValue<'a> {
             let why = format!("the working directory is not known: {error}");
             self.error(format!("{} is relative, and {why}; begin the path with /", quoted(text)))
         })
+    }
+
+    /// Reads a URL: `http` or `https`, a host and an optional port, without path or query.
+    pub(crate) fn url(&self) -> Result<String, ConfigError> {
+        let text = self.text()?;
+        let is_url = text.parse::<Uri>().is_ok_and(|uri| {
+            let scheme = matches!(uri.scheme_str(), Some("http" | "https"));
+            let host = uri.host().is_some_and(|host| !host.is_empty());
+            let is_alone =
+                uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+            scheme && host && is_alone && uri.path() == "/" && uri.query().is_none()
+        });
+        if is_url {
+            return Ok(text.trim_end_matches('/').to_owned());
+        }
+        Err(self.error(format!(
+            "{} is not an address of a server; write for example \
+             \"https://bulkhead.example.com:8200\"",
+            quoted(text)
+        )))
     }
 
     /// Error about this value.

@@ -140,7 +140,7 @@ fn each_foreign_word_is_known_once_with_advice() {
         assert!(note.starts_with(&format!("line 2: {word}: ")), "{note}");
         assert!(["leave", "write"].iter().any(|advice| note.contains(advice)), "{note}");
     }
-    for table in [vault::LISTENER, vault::AUDIT] {
+    for table in [vault::LISTENER, vault::AUDIT, vault::TRANSIT_SEAL] {
         let words: BTreeSet<&str> = table.iter().map(ForeignWord::word).collect();
         assert_eq!(words.len(), table.len(), "a word is there twice");
     }
@@ -219,7 +219,7 @@ fn wrong_json_file_is_refused_by_line() {
         ("\"listener\": {\"tcp\": \"127.0.0.1:1\"}}", 3, "takes a single label"),
         ("\"listener\": {\"tcp\":\n {\n\"trusted_proxies\": [\n\"x\"]}}}", 6, "\"x\""),
         ("\"listner\": {}}", 3, "did you mean \"listener\""),
-        ("\"seal\": [{\"transit\": {\"address\": \"https://a\"}}]}", 3, "seal \"shamir\" {}"),
+        ("\"seal\": [{\"ocikms\": {\"key_id\": \"a\"}}]}", 3, "seal \"shamir\" {}"),
     ] {
         let refusal = refusal(&format!("{storage},\n{text}"));
         let wrong = &refusal.errors[0];

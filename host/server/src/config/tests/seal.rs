@@ -2,6 +2,7 @@
 
 use super::{read, refuse_all, refused};
 use crate::config::{Config, SealSettings};
+use bulkhead_core::seal_setting::SealSetting;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,10 +43,17 @@ fn by_file(path: &Path) -> SealSettings {
     sealed(&key).seal
 }
 
+fn load(
+    seal: &SealSettings,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<SealSetting, String> {
+    seal.load(environment, &|_| Err("no other server".to_owned()))
+}
+
 /// Returns the error of reading the keys.
 #[track_caller]
 fn unreadable(seal: &SealSettings) -> String {
-    seal.load(&|_| None).expect_err("the key is refused")
+    load(seal, &|_| None).expect_err("the key is refused")
 }
 
 #[test]
@@ -54,7 +62,7 @@ fn static_seal_reads_file_and_variable() {
     for content in [format!("{HEX}\n").as_bytes(), &[7; 32]] {
         let seal = by_file(&folder.file(content, 0o600));
         assert_eq!(seal.kind(), "static");
-        assert!(seal.load(&|_| None).unwrap().is_automatic());
+        assert!(load(&seal, &|_| None).unwrap().is_automatic());
     }
     let seal = sealed(
         "current_key_id = \"new\" current_key = \"env://NEW_KEY\"\n\
@@ -69,11 +77,11 @@ fn static_seal_reads_file_and_variable() {
         "OLD_KEY" => Some(OsString::from(HEX.replace("00", "ff"))),
         _ => None,
     };
-    let debug = format!("{:?}", seal.load(&variables).unwrap());
+    let debug = format!("{:?}", load(&seal, &variables).unwrap());
     assert!(debug.contains("new") && !debug.contains("0102") && !debug.contains("ff01"), "{debug}");
-    let missing = seal.load(&|name| variables(name).filter(|_| name == "NEW_KEY")).unwrap_err();
+    let missing = load(&seal, &|name| variables(name).filter(|_| name == "NEW_KEY")).unwrap_err();
     assert!(missing.contains("previous_key env://OLD_KEY is not set"), "{missing}");
-    let same = seal.load(&|_| Some(HEX.into())).unwrap_err();
+    let same = load(&seal, &|_| Some(HEX.into())).unwrap_err();
     assert!(same.contains("are the same key"), "{same}");
 }
 
@@ -97,7 +105,7 @@ fn unusable_static_key_is_refused_and_hidden() {
         let message = unreadable(&by_file(&folder.file(HEX.as_bytes(), mode)));
         assert!(message.contains("open to others") && message.contains("chmod 600"), "{message}");
     }
-    by_file(&folder.file(HEX.as_bytes(), 0o640)).load(&|_| None).unwrap();
+    load(&by_file(&folder.file(HEX.as_bytes(), 0o640)), &|_| None).unwrap();
     let message = unreadable(&by_file(&folder.0.join("absent")));
     assert!(message.contains("current_key /") && message.contains("cannot be read"), "{message}");
 }
