@@ -74,6 +74,7 @@ mod targets;
 mod template;
 mod tls;
 mod tokens;
+mod transit_seal;
 mod unseal;
 mod unverified_passwords;
 mod uploads;

@@ -2,104 +2,19 @@
 //! the migration between seals.
 
 use bulkhead_tests::operators::{Operators, give, seal_status};
-use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::paths::binary;
+use bulkhead_tests::sealed_server::{
+    SHAMIR, SealedServer, migrate, recovery_operators, write_policy,
+};
 use bulkhead_tests::static_seal;
-use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
 use std::fs;
 
-const SHAMIR: &str = "seal \"shamir\" {}";
-
-/// A server with a configuration that changes between starts, and its keys in files.
-struct SealedServer {
-    server: Bulkhead,
-    folder: Folder,
-}
-
-impl SealedServer {
-    /// Starts a server on an empty data folder, with this seal.
-    fn start(seal: impl Fn(&Folder) -> String) -> Self {
-        let folder = Folder::new("seals");
-        let server = Bulkhead::prepared(binary(), Folder::new("sealed-data"))
-            .configured(folder.path().join("bulkhead.hcl"));
-        let mut sealed = Self { server, folder };
-        let seal = seal(&sealed.folder);
-        sealed.configure(&seal);
-        sealed.server.start_again();
-        sealed
-    }
-
-    /// Initialises a server with the static seal `one` and two of three recovery keys.
-    fn initialised() -> (Self, Operators) {
-        let sealed = Self::start(|folder| static_seal::block(folder.path(), &["one"]));
-        let operators = sealed.initialise(3, 2);
-        (sealed, operators)
-    }
-
-    fn configure(&self, seal: &str) {
-        let text = format!(
-            "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {path:?} }}\n\
-             allow_key_holders = true\n{seal}\n",
-            path = self.server.data(),
-        );
-        fs::write(self.folder.path().join("bulkhead.hcl"), text).expect("a file can be written");
-    }
-
-    /// Stops the server, and starts it with another seal.
-    #[track_caller]
-    fn restart(&mut self, seal: &str) {
-        assert!(self.server.stop(), "{}", self.server.printed());
-        self.configure(seal);
-        self.server.start_again();
-    }
-
-    /// Stops the server, and asserts that it does not start with another seal.
-    #[track_caller]
-    fn refuses(&mut self, seal: &str, words: &[&str]) {
-        self.configure(seal);
-        let before = self.server.printed().len();
-        let status = self.server.start_with(&[]).expect_err("the server does not start");
-        assert_eq!(status.code(), Some(1));
-        for word in words {
-            self.server.wait_for_print_after(before, word);
-        }
-    }
-
-    #[track_caller]
-    fn initialise(&self, shares: usize, threshold: usize) -> Operators {
-        let body = json!({ "recovery_shares": shares, "recovery_threshold": threshold });
-        recovery_operators(&self.nobody().write("sys/init", &body).expect(200).body, threshold)
-    }
-
-    fn nobody(&self) -> Client {
-        self.server.client(None)
-    }
-
-    #[track_caller]
-    fn assert_open(&self, operators: &Operators) {
-        let status = seal_status(&self.server);
-        assert_eq!(status["sealed"], false, "{status}\n{}", self.server.printed());
-        operators.root(&self.server).read("sys/policies/acl/kept").expect(200);
-    }
-}
-
-/// Reads recovery keys and root token from the answer of an initialisation or a rekey.
-#[track_caller]
-fn recovery_operators(body: &Value, threshold: usize) -> Operators {
-    assert_eq!((&body["keys"], &body["keys_base64"]), (&json!([]), &json!([])), "{body}");
-    let mut body = body.clone();
-    body["keys"] = body["recovery_keys"].clone();
-    Operators::of(&body, threshold)
-}
-
-fn migrate(server: &Bulkhead, key: &str) -> Answer {
-    server.client(None).write("sys/unseal", &json!({ "key": key, "migrate": true }))
-}
-
-#[track_caller]
-fn write_policy(client: &Client) {
-    client.write("sys/policies/acl/kept", &json!({ "policy": "path \"a\" {}" })).expect(204);
+/// Starts and initialises a server with the static seal `one` and two of three recovery keys.
+fn initialised() -> (SealedServer, Operators) {
+    let sealed = SealedServer::start(|folder| static_seal::block(folder.path(), &["one"]));
+    let operators = sealed.initialise(3, 2);
+    (sealed, operators)
 }
 
 #[test]
@@ -142,7 +57,7 @@ fn static_seal_opens_after_init_kill_and_stop() {
 
 #[test]
 fn deliberate_seal_holds_until_next_start() {
-    let (mut sealed, operators) = SealedServer::initialised();
+    let (mut sealed, operators) = initialised();
     write_policy(&operators.root(&sealed.server));
     operators.root(&sealed.server).write("sys/seal", &json!({})).expect(204);
     let refused = give(&sealed.server, &operators.keys[0]).expect(400);
@@ -157,7 +72,7 @@ fn deliberate_seal_holds_until_next_start() {
 
 #[test]
 fn replaced_static_key_opens_alone_after_one_start() {
-    let (mut sealed, operators) = SealedServer::initialised();
+    let (mut sealed, operators) = initialised();
     write_policy(&operators.root(&sealed.server));
     let both = static_seal::block(sealed.folder.path(), &["two", "one"]);
     sealed.restart(&both);
@@ -178,7 +93,7 @@ fn replaced_static_key_opens_alone_after_one_start() {
 
 #[test]
 fn unusable_static_key_stops_start_without_change() {
-    let (mut sealed, operators) = SealedServer::initialised();
+    let (mut sealed, operators) = initialised();
     write_policy(&operators.root(&sealed.server));
     assert!(sealed.server.stop());
     let (seal, file) = (
@@ -203,7 +118,7 @@ fn unusable_static_key_stops_start_without_change() {
 
 #[test]
 fn recovery_keys_generate_root_and_are_replaced() {
-    let (mut sealed, operators) = SealedServer::initialised();
+    let (mut sealed, operators) = initialised();
     write_policy(&operators.root(&sealed.server));
     let nobody = sealed.nobody();
     for path in ["sys/rekey/init", "sys/rekey/verify"] {
@@ -320,7 +235,7 @@ fn server_without_recovery_keys_opens_by_seal_alone() {
 
 #[test]
 fn check_reads_seal_and_names_its_key() {
-    let (sealed, _) = SealedServer::initialised();
+    let (sealed, _) = initialised();
     let file = sealed.folder.path().join("bulkhead.hcl");
     let check = || {
         let mut command = std::process::Command::new(binary());

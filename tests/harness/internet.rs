@@ -14,10 +14,10 @@
 //! assert!(internet.asked("api.example").is_empty());
 //! ```
 
-mod fault;
+pub(crate) mod fault;
 pub mod message;
 mod online;
-mod proxy;
+pub(crate) mod proxy;
 
 pub use fault::Fault;
 pub use message::{Request, Response};

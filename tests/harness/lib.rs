@@ -25,11 +25,13 @@ pub mod paths;
 pub mod postgres;
 pub mod preload;
 pub mod scheduler;
+pub mod sealed_server;
 pub mod server_script;
 pub mod signer;
 pub mod socket;
 pub mod static_seal;
 pub mod tls_client;
+pub mod transit_server;
 pub mod wait;
 
 pub use authority::Authority;

@@ -33,7 +33,7 @@ pub enum Fault {
 
 /// The pending faults, by host and path.
 #[derive(Default)]
-pub(super) struct Faults(Mutex<Vec<PendingFault>>);
+pub(crate) struct Faults(Mutex<Vec<PendingFault>>);
 
 struct PendingFault {
     host: String,
@@ -43,17 +43,17 @@ struct PendingFault {
 }
 
 impl Faults {
-    pub(super) fn add(&self, host: &str, path: &str, fault: Fault, times: usize) {
+    pub(crate) fn add(&self, host: &str, path: &str, fault: Fault, times: usize) {
         let expected = PendingFault { host: host.to_owned(), path: path.to_owned(), fault, times };
         held(&self.0).push(expected);
     }
 
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         held(&self.0).clear();
     }
 
     /// Takes the fault that matches `request`.
-    pub(super) fn take(&self, request: &Request) -> Option<Fault> {
+    pub(crate) fn take(&self, request: &Request) -> Option<Fault> {
         let mut all = held(&self.0);
         let fits = |it: &&mut PendingFault| {
             it.times > 0 && it.host == request.host && request.path.starts_with(&it.path)
@@ -65,10 +65,10 @@ impl Faults {
 }
 
 /// An answer to be sent.
-pub(super) struct PreparedAnswer {
-    pub(super) response: Response,
+pub(crate) struct PreparedAnswer {
+    pub(crate) response: Response,
     /// Bytes that the length announces and that are not sent.
-    pub(super) missing: usize,
+    pub(crate) missing: usize,
 }
 
 impl From<Response> for PreparedAnswer {
@@ -79,7 +79,7 @@ impl From<Response> for PreparedAnswer {
 
 impl Fault {
     /// Returns the answer under this fault. `site` asks the site.
-    pub(super) async fn answer(self, site: impl FnOnce() -> Response) -> PreparedAnswer {
+    pub(crate) async fn answer(self, site: impl FnOnce() -> Response) -> PreparedAnswer {
         match self {
             Self::Status(status) => refused(status).into(),
             Self::RetryAfter(status, seconds) => {

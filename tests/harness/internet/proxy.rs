@@ -27,13 +27,13 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// The authority of all sites' certificates.
-pub(super) struct SiteAuthority {
+pub(crate) struct SiteAuthority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pem: String,
 }
 
 impl SiteAuthority {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut own = CertificateParams::new(Vec::new()).expect("an authority");
         own.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -42,11 +42,11 @@ impl SiteAuthority {
         Self { issuer, pem }
     }
 
-    pub(super) fn pem(&self) -> &str {
+    pub(crate) fn pem(&self) -> &str {
         &self.pem
     }
 
-    fn acceptor(&self, host: &str) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self, host: &str) -> TlsAcceptor {
         let key = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(vec![host.to_owned()]).expect("a name");
         let certificate = certificate.signed_by(&key, &self.issuer).expect("a certificate");
@@ -152,7 +152,7 @@ async fn answer(
 }
 
 /// The bytes of an answer, optionally with a premature end.
-pub(super) struct SentBytes {
+pub(crate) struct SentBytes {
     bytes: Option<Bytes>,
     end: AnswerEnd,
 }
