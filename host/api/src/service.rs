@@ -98,9 +98,19 @@ impl Service {
     /// The reason that keeps the service from starting, in words for the operator: a directory in
     /// use or with a foreign database, an audit device that cannot be opened.
     pub async fn start(settings: ServiceSettings) -> Result<Arc<Self>, Failure> {
+        Self::start_on(SandboxRuntime::new().map_err(Failure::internal)?, settings).await
+    }
+
+    /// Starts like [`Service::start`], on the runtime of the process.
+    ///
+    /// # Errors
+    /// As [`Service::start`].
+    pub async fn start_on(
+        runtime: Arc<SandboxRuntime>,
+        settings: ServiceSettings,
+    ) -> Result<Arc<Self>, Failure> {
         let directory = DataDirectory::hold(StoreOptions::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
-        let runtime = SandboxRuntime::new().map_err(Failure::internal)?;
         let table = endpoints::table().map_err(Failure::internal)?;
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));
         let seal = Arc::new(ServiceSeal::new(process, Arc::clone(&directory)));

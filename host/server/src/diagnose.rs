@@ -14,6 +14,7 @@ mod storage;
 use crate::config::{Config, SealSettings};
 use crate::production;
 use bulkhead_cli::double_dashes;
+use bulkhead_core::OfficialSeal;
 use bulkhead_core::seal_setting::SealSetting;
 use findings::CheckStatus;
 pub(crate) use findings::Diagnosis;
@@ -103,12 +104,17 @@ pub(crate) fn is_json(format: &str) -> Result<bool, String> {
     }
 }
 
-/// Checks the file and the machine, prints the report, and returns the exit code.
+/// Checks the file and the machine, prints the report, and returns the exit code. `seals` are the
+/// seal plugins of this binary.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub async fn run(request: &DiagnoseRequest, out: &mut dyn Write) -> io::Result<u8> {
-    let diagnosis = diagnose(&request.file).await;
+pub async fn run(
+    request: &DiagnoseRequest,
+    seals: &[OfficialSeal],
+    out: &mut dyn Write,
+) -> io::Result<u8> {
+    let diagnosis = diagnose(&request.file, seals).await;
     if request.json {
         diagnosis.print_json(out)?
     } else {
@@ -118,7 +124,7 @@ pub async fn run(request: &DiagnoseRequest, out: &mut dyn Write) -> io::Result<u
     Ok(diagnosis.status().exit_code())
 }
 
-async fn diagnose(file: &Path) -> Diagnosis {
+async fn diagnose(file: &Path, seals: &[OfficialSeal]) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let config = match Config::read(file) {
         Ok(config) => config,
@@ -134,7 +140,7 @@ async fn diagnose(file: &Path) -> Diagnosis {
     let is_in_use = check_places(&config, &mut diagnosis).await;
     listeners::check(&config, is_in_use, &mut diagnosis).await;
     check_files(&config, &mut diagnosis);
-    check_seal(&config, &mut diagnosis).await;
+    check_seal(&config, seals, &mut diagnosis).await;
     machine::check_clock(&config.data, &mut diagnosis);
     if is_in_use {
         running::check(&config, &mut diagnosis);
@@ -144,12 +150,12 @@ async fn diagnose(file: &Path) -> Diagnosis {
 
 /// Returns the findings about a start with `config`. A server that runs with the data and answers
 /// at the addresses is not an obstacle, because the operator stops that server first.
-pub(crate) async fn check_start(config: &Config) -> Diagnosis {
+pub(crate) async fn check_start(config: &Config, seals: &[OfficialSeal]) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let is_in_use = check_places(config, &mut diagnosis).await;
     listeners::check_start(config, is_in_use, &mut diagnosis).await;
     check_files(config, &mut diagnosis);
-    check_seal(config, &mut diagnosis).await;
+    check_seal(config, seals, &mut diagnosis).await;
     machine::check_clock(&config.data, &mut diagnosis);
     diagnosis
 }
@@ -168,11 +174,11 @@ async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
 
 /// Checks the files of the seal. A server that keeps the key of the seal must answer; if not, a
 /// start waits sealed, so that the finding is a warning.
-async fn check_seal(config: &Config, diagnosis: &mut Diagnosis) {
+async fn check_seal(config: &Config, seals: &[OfficialSeal], diagnosis: &mut Diagnosis) {
     if config.seal.kind() == SealSettings::Shamir.kind() {
         return;
     }
-    let loaded = production::check_seal(config);
+    let loaded = production::check_seal(config, seals);
     if let Ok(SealSetting::External(seal)) = &loaded {
         let refused = match tokio::time::timeout(KEEPER_PATIENCE, seal.check()).await {
             Ok(checked) => checked.err().map(|failure| failure.message),

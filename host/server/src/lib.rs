@@ -45,7 +45,7 @@ pub mod process;
 pub mod production;
 pub mod proxies;
 mod raw;
-pub mod seal_wrapper;
+mod seal_wrapper;
 mod service_manager;
 mod signals;
 pub mod snapshot_file;

@@ -168,7 +168,9 @@ fn run_diagnose(args: impl Iterator<Item = OsString>) -> ExitCode {
         Err(message) => return report_failure(diagnose::WRONG_USAGE, doing, &message),
     };
     let done = build_runtime().and_then(|runtime| {
-        let done = runtime.block_on(diagnose::run(&request, &mut io::stdout()));
+        // A seal without its component is a finding of the checks.
+        let seals = official_seals().unwrap_or_default();
+        let done = runtime.block_on(diagnose::run(&request, &seals, &mut io::stdout()));
         done.map_err(|error| format!("standard output cannot be written: {error}"))
     });
     match done {
@@ -245,7 +247,9 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn check(file: &Path) -> Result<(), String> {
-    build_runtime()?.block_on(start_check::run(file, &mut io::stdout()))
+    // A seal without its component is a finding of the check.
+    let seals = official_seals().unwrap_or_default();
+    build_runtime()?.block_on(start_check::run(file, &seals, &mut io::stdout()))
 }
 
 fn serve(program: &str, mode: ServerMode, log_options: LogOptions) -> Result<(), String> {

@@ -7,7 +7,7 @@ use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, BoundSocket, DrainOutcome, ListenerLimits};
 use crate::log::ServerLog;
 use crate::options::LogOptions;
-use crate::seal_wrapper;
+use crate::seal_wrapper::{self, KeeperSurroundings};
 use crate::service_manager::ServiceManager;
 use crate::signals::{LogSource, RenewedParts, ServerSignals};
 use bulkhead_access::log::{Log, cause};
@@ -16,6 +16,7 @@ use bulkhead_api::Service;
 use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, OfficialSeal, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_wire::duration;
 use bulkhead_wire::log_level::LogLevel;
 use std::io::{self, Write};
@@ -75,7 +76,7 @@ impl StartedServer {
         config: Config,
         elsewhere: &str,
     ) -> Result<Self, String> {
-        let ServerProcess { officials, sockets, log: server_log, log_options, .. } = process;
+        let ServerProcess { officials, seals, sockets, log: server_log, log_options, .. } = process;
         let log: Arc<dyn Log> = Arc::clone(&server_log) as Arc<dyn Log>;
         let log_source = LogSource { log: Arc::clone(&server_log), options: log_options };
         tokio::spawn(async move { server_log.report_floods().await });
@@ -84,23 +85,32 @@ impl StartedServer {
         let environment = |name: &str| std::env::var_os(name);
         let manager = ServiceManager::of_environment(&environment, &log);
         let outbound = config.outbound.load(&environment)?;
-        let seal = config.seal.load(&environment, &seal_wrapper::keeper)?;
         let sockets = sockets.assign(&config).await?;
         let doors = BoundSocket::open_all(&config.listener, sockets.api, elsewhere, &log).await?;
         let scheduler = open_scheduler(&config, sockets.scheduler, &log).await?;
         let of_scheduler = scheduler.iter().flat_map(|(_, doors)| doors);
+        let own_addresses: Vec<_> =
+            doors.iter().chain(of_scheduler).filter_map(BoundSocket::address).collect();
+        let runtime = SandboxRuntime::new()?;
+        let seal = config.seal.load(&environment, &|access| {
+            let surroundings = KeeperSurroundings {
+                seals: seals.clone(),
+                runtime: Arc::clone(&runtime),
+                own_addresses: own_addresses.clone(),
+                outbound: outbound.clone(),
+                log: seal_wrapper::lines_to(&log),
+            };
+            seal_wrapper::keeper(access, surroundings)
+        })?;
         let settings = ServiceSettings {
-            own_addresses: doors
-                .iter()
-                .chain(of_scheduler)
-                .filter_map(BoundSocket::address)
-                .collect(),
+            own_addresses,
             outbound,
             seal,
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
             ..service_settings(&config, officials, (&log, log_source.log.threshold()))
         };
-        let service = Service::start(settings).await.map_err(|failure| failure.message)?;
+        let service = Service::start_on(runtime, settings).await;
+        let service = service.map_err(|failure| failure.message)?;
         Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source })
     }
 

@@ -8,11 +8,13 @@
 use crate::config::{self, Config, ConfigNotice, ListenerTransport};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
-use crate::seal_wrapper;
+use crate::seal_wrapper::{self, KeeperSurroundings};
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
+use bulkhead_core::OfficialSeal;
 use bulkhead_core::seal::SealStatus;
 use bulkhead_core::seal_setting::SealSetting;
+use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::ffi::OsString;
@@ -106,8 +108,17 @@ pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
 ///
 /// # Errors
 /// The unusable key, variable or file, and the remedy.
-pub(crate) fn check_seal(config: &Config) -> Result<SealSetting, String> {
-    let seal = config.seal.load(&environment, &seal_wrapper::keeper)?;
+pub(crate) fn check_seal(config: &Config, seals: &[OfficialSeal]) -> Result<SealSetting, String> {
+    let seal = config.seal.load(&environment, &|access| {
+        let surroundings = KeeperSurroundings {
+            seals: seals.to_vec(),
+            runtime: SandboxRuntime::new()?,
+            own_addresses: Vec::new(),
+            outbound: config.outbound.load(&environment)?,
+            log: Arc::new(|_, _, _, _| {}),
+        };
+        seal_wrapper::keeper(access, surroundings)
+    })?;
     if !config.data.join("bulkhead.db").exists() {
         config::load_initial_blocks(&config.initialize, &environment)?;
     }

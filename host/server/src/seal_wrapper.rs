@@ -1,76 +1,71 @@
 //! The keeper of the key of `seal "transit"`: the component of the seal, with the token and the
 //! files of the moment.
 //!
-//! This file prevents a server that keeps an expired token: token and certificates are read again
-//! for each exchange.
+//! This file prevents a server that keeps an expired token: the component is loaded for each
+//! exchange, with settings that were read again.
 
 use crate::config::TransitAccess;
-pub use crate::config::TransitCall;
 use async_trait::async_trait;
+use bulkhead_access::log::Log;
+use bulkhead_core::OfficialSeal;
 use bulkhead_core::key_wrapper::{KeyWrapper, OpenedKey, WrappedKey};
+use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_sandbox::{ComponentSource, LogSink, SandboxRuntime, SealPlugin, SealSurroundings};
 use bulkhead_store::SealKey;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The component of a seal. Each call gets the settings, and reaches the origin of the settings
-/// alone.
-#[async_trait]
-pub trait SealCalls: Send + Sync {
-    /// Encrypts a key.
-    ///
-    /// # Errors
-    /// As [`KeyWrapper::wrap`].
-    async fn wrap(&self, call: &TransitCall, key: &SealKey) -> Result<WrappedKey, Failure>;
-
-    /// Decrypts a key.
-    ///
-    /// # Errors
-    /// As [`KeyWrapper::unwrap`].
-    async fn unwrap(&self, call: &TransitCall, blob: &[u8]) -> Result<OpenedKey, Failure>;
-
-    /// Renews the token. Returns the time until the next renewal.
-    ///
-    /// # Errors
-    /// As [`KeyWrapper::renew`].
-    async fn renew(&self, call: &TransitCall) -> Result<Option<Duration>, Failure>;
-
-    /// Checks that the other server works.
-    ///
-    /// # Errors
-    /// As [`KeyWrapper::check`].
-    async fn check(&self, call: &TransitCall) -> Result<(), Failure>;
+/// The parts of this process that the component of a seal needs.
+pub(crate) struct KeeperSurroundings {
+    pub(crate) seals: Vec<OfficialSeal>,
+    pub(crate) runtime: Arc<SandboxRuntime>,
+    /// Addresses that the component never dials.
+    pub(crate) own_addresses: Vec<SocketAddr>,
+    pub(crate) outbound: OutboundNetwork,
+    /// Destination of the component's log lines.
+    pub(crate) log: LogSink,
 }
 
 /// The keeper that a component reaches.
 struct ComponentKeeper {
-    component: Arc<dyn SealCalls>,
     access: TransitAccess,
+    source: ComponentSource<'static>,
+    surroundings: KeeperSurroundings,
 }
 
 impl ComponentKeeper {
-    /// Returns the settings of the moment. A file that cannot be read may be back soon.
-    fn call(&self) -> Result<TransitCall, Failure> {
-        self.access.read().map_err(|why| Failure::new(FailureKind::Unavailable, why))
+    /// Loads the component with the settings of the moment. A file that cannot be read may be back
+    /// soon.
+    async fn plugin(&self) -> Result<SealPlugin, Failure> {
+        let settings = self.access.read();
+        let settings = settings.map_err(|why| Failure::new(FailureKind::Unavailable, why))?;
+        let KeeperSurroundings { runtime, own_addresses, outbound, log, .. } = &self.surroundings;
+        let surroundings = SealSurroundings { own_addresses, outbound, log: Arc::clone(log) };
+        SealPlugin::load(runtime, self.source, &settings, surroundings).await
     }
 }
 
 #[async_trait]
 impl KeyWrapper for ComponentKeeper {
     async fn wrap(&self, key: &SealKey) -> Result<WrappedKey, Failure> {
-        self.component.wrap(&self.call()?, key).await
+        let wrapped = self.plugin().await?.wrap_key(key.bytes()).await?;
+        Ok(WrappedKey { key_id: wrapped.key_id, blob: wrapped.blob })
     }
 
     async fn unwrap(&self, blob: &[u8]) -> Result<OpenedKey, Failure> {
-        self.component.unwrap(&self.call()?, blob).await
+        let opened = self.plugin().await?.unwrap_key(blob).await?;
+        let key = SealKey::from_bytes(*opened.key);
+        Ok(OpenedKey { key, newest_key_id: opened.newest_key_id })
     }
 
     async fn renew(&self) -> Result<Option<Duration>, Failure> {
-        self.component.renew(&self.call()?).await
+        self.plugin().await?.renew_credentials().await
     }
 
     async fn check(&self) -> Result<(), Failure> {
-        self.component.check(&self.call()?).await
+        self.plugin().await?.check_health().await
     }
 }
 
@@ -78,13 +73,26 @@ impl KeyWrapper for ComponentKeeper {
 ///
 /// # Errors
 /// This build has no component for the seal.
-pub(crate) fn keeper(access: TransitAccess) -> Result<Arc<dyn KeyWrapper>, String> {
-    Ok(Arc::new(ComponentKeeper { component: component()?, access }))
+pub(crate) fn keeper(
+    access: TransitAccess,
+    surroundings: KeeperSurroundings,
+) -> Result<Arc<dyn KeyWrapper>, String> {
+    let seal = surroundings.seals.iter().find(|seal| seal.kind == "transit").ok_or(
+        "this build has no component for seal \"transit\"; install a complete build, or write \
+         another seal",
+    )?;
+    let (wasm, compiled) = (seal.component.wasm, Some(seal.component.compiled));
+    let source = ComponentSource::Official { wasm, compiled };
+    Ok(Arc::new(ComponentKeeper { access, source, surroundings }))
 }
 
-/// Returns the component of `seal "transit"`.
-fn component() -> Result<Arc<dyn SealCalls>, String> {
-    Err("this build has no component for seal \"transit\"; install a complete build, or write \
-         another seal"
-        .to_owned())
+/// Returns a destination that writes the component's lines to the operator's log.
+pub(crate) fn lines_to(log: &Arc<dyn Log>) -> LogSink {
+    let log = Arc::clone(log);
+    Arc::new(move |level, plugin, event, pairs| {
+        let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let pairs: Vec<(&str, String)> =
+            std::iter::once(("plugin", plugin.to_owned())).chain(pairs).collect();
+        log.line(level.word(), event, &pairs);
+    })
 }

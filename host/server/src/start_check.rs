@@ -7,17 +7,19 @@
 
 use crate::config::Config;
 use crate::diagnose;
+use bulkhead_core::OfficialSeal;
 use std::io::Write;
 use std::path::Path;
 
 /// Reads `file` and the certificates, keys and credentials that it names, tries the places and
-/// addresses of the server, and describes the server to `out`, with warnings.
+/// addresses of the server, and describes the server to `out`, with warnings. `seals` are the seal
+/// plugins of this binary.
 ///
 /// # Errors
 /// An invalid file, all reasons for which a start would be refused, or `out` cannot be written.
-pub async fn run(file: &Path, out: &mut dyn Write) -> Result<(), String> {
+pub async fn run(file: &Path, seals: &[OfficialSeal], out: &mut dyn Write) -> Result<(), String> {
     let config = Config::read(file)?;
-    let findings = diagnose::check_start(&config).await;
+    let findings = diagnose::check_start(&config, seals).await;
     if let Some(refusal) = join_refusals(file, &findings.failures()) {
         return Err(refusal);
     }

@@ -6,7 +6,6 @@
 
 mod transit;
 
-pub use transit::TransitCall;
 pub(crate) use transit::{TransitAccess, TransitSettings};
 
 use super::findings::ConfigError;

@@ -22,7 +22,7 @@ impl CheckedFolder {
         let file = self.0.join("bulkhead.hcl");
         fs::write(&file, text.replace("FOLDER", &self.0.display().to_string())).unwrap();
         let mut out = Vec::new();
-        run(&file, &mut out).await.map(|()| String::from_utf8(out).unwrap())
+        run(&file, &[], &mut out).await.map(|()| String::from_utf8(out).unwrap())
     }
 
     fn names(&self) -> Vec<String> {

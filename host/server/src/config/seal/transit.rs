@@ -95,17 +95,6 @@ pub(crate) struct TransitAccess {
     variable: Option<Zeroizing<String>>,
 }
 
-/// The values for one exchange with the other server.
-pub struct TransitCall {
-    /// Scheme, host and port of the only server that the call may reach.
-    pub origin: String,
-    /// Settings for the component: `address`, `token`, `key_name`, `mount_path`, `namespace`,
-    /// `disable_renewal`, and the optional PEM texts and names of TLS.
-    pub settings: Map<String, Value>,
-    /// The values among the settings that no message may show.
-    pub secrets: Vec<Zeroizing<String>>,
-}
-
 /// Reads the block. `None`: the block is disabled, or an error is kept.
 pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<TransitSettings> {
     let section = block.section(&WORDS);
@@ -292,11 +281,13 @@ impl TransitSettings {
 }
 
 impl TransitAccess {
-    /// Reads token and files, and returns the values for an exchange.
+    /// Reads token and files, and returns the settings for the component: `address`, `token`,
+    /// `key_name`, `mount_path`, `namespace`, `disable_renewal`, and the PEM texts and the name of
+    /// TLS, if any.
     ///
     /// # Errors
     /// The unusable token or file, and the remedy.
-    pub(crate) fn read(&self) -> Result<TransitCall, String> {
+    pub(crate) fn read(&self) -> Result<Map<String, Value>, String> {
         let TransitSettings { address, key_name, mount_path, namespace, tls, .. } = &self.settings;
         let token = match (&self.variable, &self.settings.token.source) {
             (Some(token), _) => token.clone(),
@@ -314,7 +305,6 @@ impl TransitAccess {
         add("mount_path", json!(mount_path));
         add("namespace", json!(namespace));
         add("disable_renewal", json!(self.settings.disable_renewal));
-        let mut secrets = vec![token];
         if let Some(path) = &tls.ca_cert {
             let file = NamedFile::new(CA_CERT, path);
             file.certificates()?;
@@ -326,12 +316,11 @@ impl TransitAccess {
             add(CLIENT_CERT, json!(*text_of(&cert, &cert.content()?)?));
             let key = text_of(&key, &key.secret()?)?;
             add(CLIENT_KEY, json!(*key));
-            secrets.push(key);
         }
         if let Some(name) = &tls.server_name {
             add(SERVER_NAME, json!(name));
         }
-        Ok(TransitCall { origin: address.clone(), settings, secrets })
+        Ok(settings)
     }
 }
 
