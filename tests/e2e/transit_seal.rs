@@ -197,8 +197,10 @@ fn rotated_transit_key_seals_anew_at_next_start() {
     let printed = seal.sealed.server.printed();
     assert!(!printed[before..].contains("seal-key-replaced"), "{}", &printed[before..]);
 
-    // A new version that cannot encrypt leaves the old one in use.
+    // A new version that does not encrypt the key leaves the old one in use. The first request asks
+    // for the newest version.
     seal.transit.rotate();
+    seal.transit.fail("/v1/transit/encrypt", Fault::Delay(Duration::ZERO), 1);
     seal.transit.fail("/v1/transit/encrypt", Fault::Status(500), usize::MAX);
     let before = seal.start_again();
     seal.sealed.server.wait_for_print_after(before, "seal-key-not-replaced");
