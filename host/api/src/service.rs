@@ -91,21 +91,13 @@ pub struct Service {
 }
 
 impl Service {
-    /// Locks the data directory, and serves sealed until [`Service::handle`] or
-    /// [`Service::open_dev`] opens the directory.
+    /// Locks the data directory, and serves on the runtime of the process, sealed until
+    /// [`Service::handle`] or [`Service::open_dev`] opens the directory.
     ///
     /// # Errors
     /// The reason that keeps the service from starting, in words for the operator: a directory in
     /// use or with a foreign database, an audit device that cannot be opened.
-    pub async fn start(settings: ServiceSettings) -> Result<Arc<Self>, Failure> {
-        Self::start_on(SandboxRuntime::new().map_err(Failure::internal)?, settings).await
-    }
-
-    /// Starts like [`Service::start`], on the runtime of the process.
-    ///
-    /// # Errors
-    /// As [`Service::start`].
-    pub async fn start_on(
+    pub async fn start(
         runtime: Arc<SandboxRuntime>,
         settings: ServiceSettings,
     ) -> Result<Arc<Self>, Failure> {

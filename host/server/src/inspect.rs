@@ -11,6 +11,7 @@ use bulkhead_access::random;
 use bulkhead_api::Service;
 use bulkhead_cli::double_dashes;
 use bulkhead_core::tables::{InspectedPlugin, PluginDescription, RouteTables};
+use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
@@ -139,7 +140,8 @@ async fn ask_components(
         process.officials,
         (&log, process.log.threshold()),
     );
-    let service = Service::start(settings).await.map_err(|failure| failure.message)?;
+    let service = Service::start(SandboxRuntime::new()?, settings).await;
+    let service = service.map_err(|failure| failure.message)?;
     let token = random::base62(32).map_err(|failure| failure.message)?;
     let opened = service.open_dev(&Secret::new(token)).await.map_err(|failure| failure.message);
     let tables = service.tables();

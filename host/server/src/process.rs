@@ -109,7 +109,7 @@ impl StartedServer {
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
             ..service_settings(&config, officials, (&log, log_source.log.threshold()))
         };
-        let service = Service::start_on(runtime, settings).await;
+        let service = Service::start(runtime, settings).await;
         let service = service.map_err(|failure| failure.message)?;
         Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source })
     }

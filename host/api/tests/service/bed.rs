@@ -7,6 +7,7 @@ use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
@@ -111,7 +112,7 @@ impl Bed {
             log: Arc::clone(&log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
         };
-        let service = Service::start(settings).await?;
+        let service = Service::start(SandboxRuntime::new().unwrap(), settings).await?;
         Ok(Self { service, directory, log })
     }
 
