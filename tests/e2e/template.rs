@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Crates of a plugin's build, dependencies first.
-const PUBLISHED: [&str; 3] = ["bulkhead-wire", "bulkhead-crypto", "bulkhead-sdk"];
+const PUBLISHED: [&str; 4] =
+    ["bulkhead-wire", "bulkhead-schedule", "bulkhead-crypto", "bulkhead-sdk"];
 
 #[track_caller]
 fn run(command: &mut Command) -> String {

@@ -10,13 +10,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     // For tests only.
     ("host/fuzz", &[]),
     ("host/wire", &["fuzz"]),
+    ("host/schedule", &[]),
     ("host/store", &["wire"]),
     ("host/crypto", &["wire", "fuzz"]),
     ("host/tls", &["crypto", "wire"]),
     ("host/outbound", &["tls", "wire"]),
     ("host/sandbox", &["outbound", "store", "crypto", "wire", "fuzz"]),
     ("host/access", &["store", "crypto", "wire", "fuzz"]),
-    ("host/core", &["access", "sandbox", "outbound", "store", "crypto", "wire", "fuzz"]),
+    (
+        "host/core",
+        &["access", "sandbox", "outbound", "store", "crypto", "schedule", "wire", "fuzz"],
+    ),
     ("host/api", &["core", "access", "sandbox", "outbound", "store", "wire", "fuzz"]),
     ("host/cli", &["crypto", "tls", "wire"]),
     (
@@ -24,7 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["api", "core", "access", "sandbox", "outbound", "store", "cli", "tls", "wire", "fuzz"],
     ),
     // The SDK needs cryptography only for its test bed; a component asks the host.
-    ("plugins/sdk", &["crypto", "wire", "fuzz"]),
+    ("plugins/sdk", &["crypto", "schedule", "wire", "fuzz"]),
     ("plugins/examples/notes", &["sdk"]),
     ("plugins/examples/passphrase", &["sdk"]),
     ("plugins/template", &["sdk"]),

@@ -4,7 +4,7 @@
 use crate::sources::{Source, assert_none, rust_below};
 
 /// Folders with code that becomes part of components.
-const IN_COMPONENTS: [&str; 2] = ["plugins", "host/wire"];
+const IN_COMPONENTS: [&str; 3] = ["plugins", "host/schedule", "host/wire"];
 
 /// Ways to keep a value as long as the instance lives.
 const KEEPERS: [&str; 8] = [
