@@ -59,6 +59,7 @@ mod rekey;
 mod request_fields;
 mod restored;
 mod root_rotation;
+mod scheduled_snapshots;
 mod scheduler;
 mod sealed;
 mod sealed_process;

@@ -13,6 +13,7 @@ use crate::mounts::{BuiltinMount, Mount, Mounts};
 use crate::paging::ListingSlots;
 use crate::parking::ParkedRequests;
 use crate::process::ProcessState;
+use crate::snapshots::SnapshotWatch;
 use crate::tables::DocumentCache;
 use bulkhead_access::background::{BackgroundState, Claims};
 use bulkhead_access::identity::EntityContext;
@@ -24,9 +25,10 @@ use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::policies::stored::Policies;
 use bulkhead_access::quotas::Quotas;
 use bulkhead_access::sealing::SealSignal;
+use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{self, TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
-use bulkhead_store::Store;
+use bulkhead_store::{SnapshotOrigin, SnapshotStream, Store};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
@@ -82,6 +84,8 @@ pub struct Core {
     pub(crate) due_work: DueWorker,
     /// The conditions of store, audit and clock that are in the log.
     pub(crate) health: HealthWatch,
+    /// The outcome of the last scheduled snapshots.
+    pub(crate) snapshots: SnapshotWatch,
     /// Generated documents of `sys/internal/specs/openapi`.
     pub documents: DocumentCache,
     seal_asked: AtomicBool,
@@ -149,6 +153,7 @@ impl Core {
             log: Arc::clone(&settings.log),
             due_work: DueWorker::default(),
             health: HealthWatch::new(&settings.log),
+            snapshots: SnapshotWatch::default(),
             documents: DocumentCache::default(),
             seal_asked: AtomicBool::new(false),
             background,
@@ -208,7 +213,19 @@ impl Core {
     /// Returns the conditions under which the service refuses or degrades, and logs each condition
     /// that began or ended. Writes nothing to store or audit.
     pub fn review_health(&self) -> Vec<HealthCondition> {
-        self.health.review(&self.store, &self.audit)
+        self.health.review(&self.store, &self.audit, &self.snapshots)
+    }
+
+    /// Begins a snapshot of the store, whose manifest shows the store time `store_time`, in
+    /// milliseconds since 1970.
+    ///
+    /// # Errors
+    /// 503 if two snapshots are being taken already, or the database cannot be read.
+    pub async fn take_snapshot(&self, store_time: u64) -> Result<SnapshotStream, Failure> {
+        let taken_at = timestamp(store_time / 1_000).as_str().unwrap_or_default().to_owned();
+        let server_version = env!("CARGO_PKG_VERSION").to_owned();
+        let origin = SnapshotOrigin { server_version, store_time, taken_at };
+        Ok(self.store.snapshot(origin).await?)
     }
 
     /// Requests a seal of the service after the current request is answered.

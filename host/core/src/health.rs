@@ -5,6 +5,7 @@
 //! monitoring and the log say "well"; and a log that repeats the condition at each health request.
 
 use crate::audit::Audit;
+use crate::snapshots::SnapshotWatch;
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_store::{Store, WriteCondition};
 use bulkhead_wire::log_level::LogLevel;
@@ -40,6 +41,11 @@ pub enum HealthCondition {
     },
     /// The server that keeps the key of the seal would not open the data at a restart.
     SealUnreachable,
+    /// The last attempt of scheduled snapshots failed.
+    SnapshotFailing {
+        /// Number of these scheduled snapshots.
+        failing: usize,
+    },
 }
 
 impl HealthCondition {
@@ -53,6 +59,7 @@ impl HealthCondition {
             Self::AuditDegraded { .. } => "audit-device-failing",
             Self::ClockBehind { .. } => "clock-behind",
             Self::SealUnreachable => "seal-unreachable",
+            Self::SnapshotFailing { .. } => "snapshot-failing",
         }
     }
 
@@ -88,6 +95,10 @@ impl HealthCondition {
                  the error"
                     .to_owned()
             }
+            Self::SnapshotFailing { failing } => format!(
+                "{failing} scheduled snapshots failed at the last attempt; the log names snapshot \
+                 and error"
+            ),
         }
     }
 
@@ -133,10 +144,15 @@ impl HealthWatch {
 
     /// Returns the present conditions, and logs each condition that began or ended since the last
     /// review. Writes nothing to store or devices.
-    pub(crate) fn review(&self, store: &Store, audit: &Audit) -> Vec<HealthCondition> {
+    pub(crate) fn review(
+        &self,
+        store: &Store,
+        audit: &Audit,
+        snapshots: &SnapshotWatch,
+    ) -> Vec<HealthCondition> {
         // The lock also orders the look: an older look must not end a condition of a newer look.
         let mut reported = sync::lock(&self.reported);
-        let mut conditions = conditions(store, audit);
+        let mut conditions = conditions(store, audit, snapshots);
         if self.seal_fails.load(Ordering::Relaxed) {
             conditions.push(HealthCondition::SealUnreachable);
         }
@@ -161,8 +177,8 @@ impl HealthWatch {
     }
 }
 
-/// Returns the present conditions of store, audit and clock, fatal conditions first.
-fn conditions(store: &Store, audit: &Audit) -> Vec<HealthCondition> {
+/// Returns the present conditions of store, audit, clock and snapshots, fatal conditions first.
+fn conditions(store: &Store, audit: &Audit, snapshots: &SnapshotWatch) -> Vec<HealthCondition> {
     let of_writes = match store.write_condition() {
         WriteCondition::Works => None,
         WriteCondition::DiskFull => Some(HealthCondition::DiskFull),
@@ -172,7 +188,10 @@ fn conditions(store: &Store, audit: &Audit) -> Vec<HealthCondition> {
     let lag = store.clock_lag();
     let of_clock = (lag >= CLOCK_TOLERANCE_MS)
         .then_some(HealthCondition::ClockBehind { seconds: lag / 1_000 });
-    let mut conditions: Vec<_> = [of_writes, of_audit, of_clock].into_iter().flatten().collect();
+    let failing = snapshots.count_failing();
+    let of_snapshots = (failing > 0).then_some(HealthCondition::SnapshotFailing { failing });
+    let found = [of_writes, of_audit, of_clock, of_snapshots];
+    let mut conditions: Vec<_> = found.into_iter().flatten().collect();
     conditions.sort_by_key(|condition| !condition.is_fatal());
     conditions
 }
@@ -212,6 +231,8 @@ mod tests {
             &[HealthCondition::DiskFull, clock(61)],
             &[clock(62)],
             &[HealthCondition::WritesStopped],
+            &[HealthCondition::SnapshotFailing { failing: 1 }],
+            &[HealthCondition::SnapshotFailing { failing: 2 }],
             &[],
         ] {
             watch.report(&mut sync::lock(&watch.reported), conditions);
@@ -224,7 +245,9 @@ mod tests {
                 "info health-restored disk-full",
                 "error health-degraded writes-stopped",
                 "info health-restored clock-behind",
+                "warn health-degraded snapshot-failing",
                 "info health-restored writes-stopped",
+                "info health-restored snapshot-failing",
             ]
         );
     }

@@ -9,8 +9,8 @@
 //!
 //! ```text
 //! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
-//! → wrapping → cubbyhole → mounts → audit → health → leases → key_wrapper → seal_setting
-//! → settings → process → core → host_services → logins → lifecycle → seal
+//! → wrapping → cubbyhole → mounts → audit → snapshots → health → leases → key_wrapper
+//! → seal_setting → settings → process → core → host_services → logins → lifecycle → seal
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -23,7 +23,8 @@
 //!   handles that it needs.
 //! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
 //!   stores the values that a token keeps for itself.
-//! - **health** tells whether store, audit and clock let the service work, and logs each change.
+//! - **snapshots** holds schedule, directory and outcome of scheduled snapshots.
+//! - **health** tells whether store, audit, clock and snapshots work, and logs each change.
 //! - **key_wrapper** is the interface to a server that keeps the key of an automatic seal.
 //! - **core** combines the modules above in a single value, unaware of its users.
 //! - **host_services** implements the functions that a component's call may use.
@@ -54,6 +55,7 @@ pub mod process;
 pub mod seal;
 pub mod seal_setting;
 pub mod settings;
+pub mod snapshots;
 pub mod tables;
 #[cfg(test)]
 #[path = "../../access/src/testing.rs"]

@@ -28,6 +28,7 @@ mod renew_login;
 mod resume;
 mod revive;
 mod swap;
+mod take_snapshots;
 mod upgrade_api;
 mod wake_timer;
 mod watch_health;

@@ -3,6 +3,7 @@
 use crate::audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use crate::seal_setting::SealSetting;
+use crate::snapshots::ScheduledSnapshot;
 use bulkhead_access::log::Log;
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_outbound::ambient::AmbientSources;
@@ -54,6 +55,8 @@ pub struct ServiceSettings {
     pub ambient: AmbientSources,
     /// Route of components' outbound HTTP.
     pub outbound: OutboundNetwork,
+    /// Snapshots that the server takes by itself.
+    pub snapshots: Vec<ScheduledSnapshot>,
     /// Audit settings for requests and answers.
     pub audit: AuditSettings,
     /// Log for the operator.

@@ -21,6 +21,7 @@ mod seal;
 mod section;
 mod shown;
 mod shutdown;
+mod snapshot;
 mod storage;
 mod tls;
 mod tree;
@@ -39,6 +40,7 @@ pub(crate) use unix::UnixSettings;
 
 use crate::log::LogSettings;
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_core::snapshots::ScheduledSnapshot;
 use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_wire::duration;
@@ -82,6 +84,7 @@ const WORDS: SectionWords = SectionWords {
         "storage",
         "seal",
         "initialize",
+        "snapshot",
         "audit",
         "ambient",
         "outbound",
@@ -107,6 +110,8 @@ pub(crate) struct Config {
     pub(crate) seal: SealSettings,
     /// Requests that set an empty server up.
     pub(crate) initialize: Vec<InitializeSettings>,
+    /// Snapshots that the server takes by itself.
+    pub(crate) snapshots: Vec<ScheduledSnapshot>,
     /// Audit devices.
     pub(crate) audit: AuditSettings,
     /// Metadata services and files of the machine.
@@ -150,6 +155,7 @@ impl Config {
             data: data.to_path_buf(),
             seal: SealSettings::Shamir,
             initialize: Vec::new(),
+            snapshots: Vec::new(),
             audit: AuditSettings::default(),
             ambient: AmbientSources::default(),
             outbound: OutboundSettings::default(),
@@ -227,6 +233,7 @@ impl Config {
             data: PathBuf::new(),
             seal,
             initialize: initialize::settings(file),
+            snapshots: snapshot::settings(file),
             audit: audit::settings(file),
             ambient: ambient::settings(file),
             outbound: outbound::settings(file),

@@ -197,7 +197,7 @@ async fn check_seal(config: &Config, seals: &[OfficialSeal], diagnosis: &mut Dia
     diagnosis.add_result("seal", loaded.map(|_| readable));
 }
 
-/// Checks the files for outgoing connections, and the plugin directory.
+/// Checks the files for outgoing connections, and the directories of plugins and snapshots.
 fn check_files(config: &Config, diagnosis: &mut Diagnosis) {
     diagnosis.add_result(
         "outbound",
@@ -207,6 +207,12 @@ fn check_files(config: &Config, diagnosis: &mut Diagnosis) {
         let readable = format!("components can be read from {}", directory.path().display());
         let checked = production::check_plugin_directory(config);
         diagnosis.add_result("plugins", checked.map(|()| readable));
+    }
+    for plan in &config.snapshots {
+        let writable = format!("{} can be saved to {}", plan.name, plan.directory.display());
+        let checked = plan.check_directory(&config.data);
+        let checked = checked.map(|()| writable).map_err(|failure| failure.message);
+        diagnosis.add_result("snapshots", checked);
     }
 }
 

@@ -85,6 +85,7 @@ impl StartedServer {
         let environment = |name: &str| std::env::var_os(name);
         let manager = ServiceManager::of_environment(&environment, &log);
         let outbound = config.outbound.load(&environment)?;
+        config.check_snapshot_directories().map_err(|failure| failure.message)?;
         let sockets = sockets.assign(&config).await?;
         let doors = BoundSocket::open_all(&config.listener, sockets.api, elsewhere, &log).await?;
         let scheduler = open_scheduler(&config, sockets.scheduler, &log).await?;
@@ -317,6 +318,7 @@ pub(crate) fn service_settings(
         own_addresses: Vec::new(),
         ambient: config.ambient.clone(),
         outbound: OutboundNetwork::default(),
+        snapshots: config.snapshots.clone(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
         log_threshold: Arc::clone(threshold),

@@ -92,7 +92,7 @@ pub(crate) fn lines_to(log: &Arc<dyn Log>) -> LogSink {
     Arc::new(move |level, plugin, event, pairs| {
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let pairs: Vec<(&str, String)> =
-            std::iter::once(("plugin", plugin.to_owned())).chain(pairs).collect();
-        log.line(level.word(), event, &pairs);
+            plugin.log_pairs().into_iter().chain(pairs).collect();
+        log.line(level, event, &pairs);
     })
 }

@@ -105,7 +105,8 @@ pub use seal::SecretHasher;
 pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use snapshot::{
     CheckReport, DataDamage, OpenedRecord, SnapshotManifest, SnapshotOrigin, SnapshotStream,
-    SnapshotSummary, check_directory, check_snapshot, inspect_snapshot, read_key_file, read_keys,
+    SnapshotSummary, check_directory, check_snapshot, inspect_snapshot, inspect_snapshot_while,
+    read_key_file, read_keys,
 };
 pub use sqlite::{FlushPolicy, WriteCondition};
 pub use store::Store;

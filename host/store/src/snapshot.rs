@@ -25,7 +25,7 @@ mod tests;
 pub use check::{CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot};
 pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
-pub use reading::{SnapshotSummary, inspect_snapshot};
+pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
 pub use save::{SnapshotOrigin, SnapshotStream};
 
 /// Purpose of the keyed hash in the last entry.

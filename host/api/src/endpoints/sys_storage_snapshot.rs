@@ -4,8 +4,6 @@
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read};
-use bulkhead_access::timestamp::timestamp;
-use bulkhead_store::SnapshotOrigin;
 use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::failure::Failure;
 
@@ -30,10 +28,6 @@ async fn take(call: PermittedCall<'_>) -> Result<Reply, Failure> {
              sealed",
         ));
     }
-    let store_time = core.store.now();
-    let taken_at = timestamp(store_time / 1_000).as_str().unwrap_or_default().to_owned();
-    let server_version = env!("CARGO_PKG_VERSION").to_owned();
-    let origin = SnapshotOrigin { server_version, store_time, taken_at };
-    let stream = ByteStream::new(core.store.snapshot(origin).await?);
+    let stream = ByteStream::new(core.take_snapshot(core.store.now()).await?);
     Ok(ReplyBody::Streamed { content_type: CONTENT_TYPE, stream }.into())
 }

@@ -4,6 +4,7 @@ use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::seal_setting::SealSetting;
+use bulkhead_core::snapshots::ScheduledSnapshot;
 use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
@@ -78,7 +79,7 @@ impl Bed {
         officials: Vec<OfficialComponent>,
         audit: AuditSettings,
     ) -> Result<Self, Failure> {
-        Self::closed_by(SealSetting::Shamir, directory, officials, audit).await
+        Self::started(directory, |settings| ServiceSettings { officials, audit, ..settings }).await
     }
 
     /// A service with the given seal, which nothing has opened yet.
@@ -88,11 +89,28 @@ impl Bed {
         officials: Vec<OfficialComponent>,
         audit: AuditSettings,
     ) -> Result<Self, Failure> {
+        Self::started(directory, |settings| ServiceSettings { seal, officials, audit, ..settings })
+            .await
+    }
+
+    /// A service without plugins that takes snapshots by itself.
+    pub(crate) async fn scheduled(directory: PathBuf, snapshots: Vec<ScheduledSnapshot>) -> Self {
+        let started =
+            Self::started(directory, |settings| ServiceSettings { snapshots, ..settings }).await;
+        let bed = started.unwrap();
+        bed.service.open_dev(&Secret::new("root")).await.unwrap();
+        bed
+    }
+
+    async fn started(
+        directory: PathBuf,
+        change: impl FnOnce(ServiceSettings) -> ServiceSettings,
+    ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = ServiceSettings {
             directory: directory.clone(),
-            seal,
-            officials,
+            seal: SealSetting::Shamir,
+            officials: Vec::new(),
             compiler: profile().join("bulkhead"),
             plugin_directory: None,
             plugin_signatures: SignatureRules::default(),
@@ -108,11 +126,12 @@ impl Bed {
             own_addresses: Vec::new(),
             ambient: AmbientSources::default(),
             outbound: OutboundNetwork::default(),
-            audit,
+            snapshots: Vec::new(),
+            audit: AuditSettings::default(),
             log: Arc::clone(&log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
         };
-        let service = Service::start(SandboxRuntime::new().unwrap(), settings).await?;
+        let service = Service::start(SandboxRuntime::new().unwrap(), change(settings)).await?;
         Ok(Self { service, directory, log })
     }
 

@@ -39,6 +39,7 @@ mod passwords;
 mod policies;
 mod probe;
 mod quotas;
+mod scheduled_snapshots;
 mod second_opinion;
 mod snapshots;
 mod stops;

@@ -4,6 +4,7 @@ use super::compile_missing;
 use super::migrate::migrate_all;
 use super::resume::resume;
 use super::revive::resume_migrations;
+use super::take_snapshots;
 use super::{watch_health, watch_seal};
 use crate::audit::Audit;
 use crate::catalog::{Catalog, PluginLoader};
@@ -76,7 +77,8 @@ async fn end_migrations_with_process(core: &Core) -> Infallible {
 
 /// Starts the compilation of missing code, the watches over the service's health and over an
 /// external seal, and due work, and resumes migrations and the removal and the moves of mounts.
-/// Removals, moves and due work do not start if due work is suspended.
+/// Removals, moves, due work and scheduled snapshots do not start if due work is suspended: a copy
+/// of the data would delete the snapshots of its original.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
     watch_health::begin(core);
@@ -94,6 +96,7 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
     let work = background::run(Arc::clone(&core.background), Arc::clone(core));
     core.due_work.set(tokio::spawn(work));
     resume(core);
+    take_snapshots::begin(core);
 }
 
 /// Stops due work and migrations, waits up to `patience` for work in flight, and closes

@@ -18,6 +18,16 @@ impl fmt::Display for Config {
                 self.initialize.iter().map(|block| block.name.as_str()).collect();
             writeln!(f, "initialises itself, if the data are empty, by {}", names.join(", "))?;
         }
+        for plan in &self.snapshots {
+            writeln!(
+                f,
+                "saves snapshot {} to {} ({}), and retains {} files",
+                plan.name,
+                plan.directory.display(),
+                plan.schedule,
+                plan.retain
+            )?;
+        }
         self.report_audit(f)?;
         self.report_ambient(f)?;
         self.outbound.report(f)?;

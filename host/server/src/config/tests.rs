@@ -3,6 +3,7 @@
 mod initialize;
 mod of_vault;
 mod seal;
+mod snapshot;
 mod transit_seal;
 
 use super::storage::STORAGE_EXAMPLE;

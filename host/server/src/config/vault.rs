@@ -165,6 +165,22 @@ pub(super) const LISTENER: &[ForeignWord] = &[
     ),
 ];
 
+/// Words of automated snapshots.
+pub(super) const SNAPSHOT: &[ForeignWord] = &[
+    refused("interval", "the times are called schedule here; write schedule = \"every 6h\""),
+    refused("path_prefix", "the directory is called path here; write path = \"/var/backups/…\""),
+    refused("file_prefix", "files begin with the name of the block; leave the line out"),
+    refused(
+        "storage_type",
+        "snapshots are saved to a directory of this machine; leave the line out, and write path",
+    ),
+    refused(
+        "local_max_space",
+        "retain limits the number of files; leave the line out, and give the directory a disk \
+         of its own",
+    ),
+];
+
 /// Words of an audit device.
 pub(super) const AUDIT: &[ForeignWord] = &[
     refused(

@@ -33,7 +33,24 @@ pub struct SnapshotSummary {
 /// [`StoreFault::Refused`] if the file is not a complete snapshot, or is of a newer version;
 /// [`StoreFault::Unavailable`] if the file cannot be read.
 pub fn inspect_snapshot(path: &Path) -> Result<SnapshotSummary, StoreFault> {
-    read_snapshot(open(path)?, |_| Ok(()))
+    inspect_snapshot_while(path, || true)
+}
+
+/// As [`inspect_snapshot`], as long as `may_continue` returns true.
+///
+/// # Errors
+/// As [`inspect_snapshot`]; [`StoreFault::Unavailable`] if `may_continue` returned false.
+pub fn inspect_snapshot_while(
+    path: &Path,
+    may_continue: impl Fn() -> bool,
+) -> Result<SnapshotSummary, StoreFault> {
+    read_snapshot(open(path)?, |_| {
+        may_continue().then_some(()).ok_or_else(|| {
+            StoreFault::Unavailable(
+                "the check of the snapshot was interrupted; take another snapshot".to_owned(),
+            )
+        })
+    })
 }
 
 /// Opens the file of a snapshot.
