@@ -99,8 +99,8 @@ if ! have_directories; then
     fi
 fi
 
-# TLS clients that share no library with Bulkhead.
-for client in curl openssl; do
+# TLS clients that share no library with Bulkhead, and the program of SQLite.
+for client in curl openssl sqlite3; do
     if ! command -v "$client" >/dev/null; then
         echo "$client is not installed; installing it" >&2
         if ! command -v apt-get >/dev/null || ! as_root apt-get update -q >&2 ||
