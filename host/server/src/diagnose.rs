@@ -29,9 +29,9 @@ pub const USAGE: &str = "\
 Usage: bulkhead operator diagnose -config=FILE [-format=json]
 
 Checks the configuration FILE, and whether a server can start with FILE on this machine: data
-directory, free space, addresses, certificates, plugin directory, audit files, limits, clock, and
-the health of a running server. Run this command as the user of the server, with or without a
-running server.
+directory, free space, addresses, certificates, directories of plugins and snapshots, audit files,
+limits, clock, and the health of a running server. Run this command as the user of the server,
+with or without a running server.
 
 Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usage.
 ";

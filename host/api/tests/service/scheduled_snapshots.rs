@@ -3,6 +3,7 @@
 use crate::bed::{Bed, PATIENCE};
 use bulkhead_core::snapshots::{ScheduledSnapshot, SnapshotName, SnapshotSchedule};
 use bulkhead_store::{check_snapshot, inspect_snapshot, read_key_file};
+use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -124,4 +125,34 @@ async fn failing_snapshot_degrades_health_until_success() {
     assert_eq!(health["degraded"], Value::Null);
     bed.end().await;
     fs::remove_dir_all(&saved).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_during_snapshot_leaves_no_file() {
+    let (saved, data) = directories("stopped");
+    // Old data make the snapshot take long enough for the stop.
+    let bed = Bed::scheduled(data, Vec::new()).await;
+    for _ in 0..12 {
+        let (_, created) = bed.write("auth/token/create", json!({})).await;
+        let token = created["auth"]["client_token"].as_str().unwrap();
+        for name in ["a", "b", "c", "d"] {
+            let value = json!({ "value": "x".repeat(900_000) });
+            let path = format!("cubbyhole/{name}");
+            let (status, answer) = bed.call_as(token, Verb::Write, &path, value).await;
+            assert_eq!(status, 204, "{answer}");
+        }
+    }
+    let data = bed.stop().await;
+    let bed = Bed::scheduled(data, vec![plan("once", "0 0 1 1 *", &saved)]).await;
+    until("the snapshot has begun", async || !files(&saved, "once-").is_empty()).await;
+    let log = bed.log.clone();
+    let data = bed.stop().await;
+    let left = files(&saved, "");
+    let lines = log.0.lock().unwrap();
+    let is_saved = lines.iter().any(|line| line.contains("snapshot-saved"));
+    assert_eq!(left.len(), usize::from(is_saved), "{left:?}: {lines:?}");
+    assert!(left.iter().all(|name| name.ends_with(".snap")), "{left:?}");
+    assert!(!lines.iter().any(|line| line.contains("snapshot-failed")), "{lines:?}");
+    fs::remove_dir_all(&saved).unwrap();
+    fs::remove_dir_all(&data).unwrap();
 }
