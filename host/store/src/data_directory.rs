@@ -8,11 +8,12 @@
 
 mod copies;
 mod rekey;
+mod restoring;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, RwLock};
 
 use bulkhead_wire::sync;
 use sqlx::sqlite::SqliteConnection;
@@ -34,6 +35,7 @@ use crate::shamir::SealConfig;
 use crate::sqlite::{Database, TransactionOutcome};
 use crate::store::Store;
 
+pub(crate) use copies::{find_beside, remove_database};
 pub use rekey::RekeyOutcome;
 
 /// A record that is written when the store is created.
@@ -46,8 +48,11 @@ pub struct DataDirectory {
     /// sealed and opened again.
     clock: Arc<StoreClock>,
     lock: Arc<Mutex<DirectoryLock>>,
-    /// The properties of an initialised directory.
-    known: OnceLock<DirectoryProperties>,
+    /// The properties of an initialised directory; `None` as long as nothing was found, and after
+    /// the database was replaced.
+    known: RwLock<Option<Arc<DirectoryProperties>>>,
+    /// Lock held while a restore is prepared and put in place.
+    restoring: Arc<Mutex<()>>,
 }
 
 struct DirectoryProperties {
@@ -98,13 +103,21 @@ impl DataDirectory {
         options: StoreOptions,
         clock: StoreClock,
     ) -> Result<Arc<DataDirectory>, StoreFault> {
-        directory::create(&options.directory)?;
-        let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
-        copies::finish_put_back(&options.directory)?;
-        let data_directory =
-            DataDirectory { options, clock: Arc::new(clock), lock, known: OnceLock::new() };
+        let data_directory = DataDirectory::hold_uninspected(options, clock)?;
         data_directory.inspect().await?;
         Ok(Arc::new(data_directory))
+    }
+
+    fn hold_uninspected(
+        options: StoreOptions,
+        clock: StoreClock,
+    ) -> Result<DataDirectory, StoreFault> {
+        directory::create(&options.directory)?;
+        let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
+        copies::remove_unfinished_restore(&options.directory)?;
+        copies::finish_put_back(&options.directory)?;
+        let (known, restoring) = (RwLock::default(), Arc::default());
+        Ok(DataDirectory { options, clock: Arc::new(clock), lock, known, restoring })
     }
 
     /// Returns store time, also while the data are sealed.
@@ -191,7 +204,7 @@ impl DataDirectory {
                 _ => return Err(fault),
             }
         }
-        self.known.get_or_init(|| properties);
+        self.note(properties);
         Ok(())
     }
 
@@ -223,6 +236,10 @@ impl DataDirectory {
         open: impl FnOnce(&StoreIdentity) -> Result<Seal, StoreFault>,
     ) -> Result<Arc<Store>, StoreFault> {
         let lock = self.take_lock()?;
+        // A chosen replacement stands: records written before its end would be lost.
+        if copies::finish_put_back(self.path())? {
+            self.forget_properties();
+        }
         let identity = identity::read(self.path()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise the server first",
@@ -235,7 +252,7 @@ impl DataDirectory {
             Database::open(&directory::database(self.path()), self.options.flushing).await?;
         identity::migrate(&database).await?;
         let data = OpenData::new(database, seal, lock, &self.clock)?;
-        Ok(Store::new(data, Arc::clone(&self.clock)))
+        Ok(Store::new(data, Arc::clone(&self.clock), identity.restored()))
     }
 
     /// Returns the first of `keys` that opens the data; `None` if no key does.
@@ -263,22 +280,37 @@ impl DataDirectory {
 
     /// Returns `true` if data were found when the directory was last inspected.
     pub(crate) fn is_initialised(&self) -> bool {
-        self.known.get().is_some()
+        self.properties().is_some()
     }
 
     /// Returns the properties of the directory. Inspects the directory again as long as nothing was
     /// found: an initialisation that failed may have been stored all the same.
-    async fn known(&self) -> Result<Option<&DirectoryProperties>, StoreFault> {
-        match self.known.get() {
+    async fn known(&self) -> Result<Option<Arc<DirectoryProperties>>, StoreFault> {
+        match self.properties() {
             Some(properties) => Ok(Some(properties)),
             None => self.inspect().await,
         }
     }
 
-    async fn inspect(&self) -> Result<Option<&DirectoryProperties>, StoreFault> {
+    async fn inspect(&self) -> Result<Option<Arc<DirectoryProperties>>, StoreFault> {
         let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
         self.clock.advance_to(identity.reached());
-        Ok(Some(self.known.get_or_init(|| DirectoryProperties::of(&identity))))
+        Ok(Some(self.note(DirectoryProperties::of(&identity))))
+    }
+
+    fn properties(&self) -> Option<Arc<DirectoryProperties>> {
+        sync::read(&self.known).clone()
+    }
+
+    /// Notes the properties, unless there are some already.
+    fn note(&self, properties: DirectoryProperties) -> Arc<DirectoryProperties> {
+        let mut noted = sync::write(&self.known);
+        Arc::clone(noted.get_or_insert_with(|| Arc::new(properties)))
+    }
+
+    /// Forgets the properties of a database that was replaced.
+    fn forget_properties(&self) {
+        *sync::write(&self.known) = None;
     }
 
     fn take_lock(&self) -> Result<HeldDirectory, StoreFault> {

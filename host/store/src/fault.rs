@@ -5,6 +5,7 @@
 
 use std::{error, fmt};
 
+use crate::failpoint::InjectedFault;
 use crate::record::Address;
 use bulkhead_wire::failure::{Failure, FailureKind};
 
@@ -32,6 +33,13 @@ pub enum StoreFault {
     Refused(String),
     /// The given key does not open the data. Nothing was written.
     WrongKey,
+}
+
+impl StoreFault {
+    /// Returns an injected fault as a fault of the storage.
+    pub(crate) fn injected(injected: InjectedFault) -> StoreFault {
+        StoreFault::Unavailable(injected.to_string())
+    }
 }
 
 impl fmt::Display for StoreFault {

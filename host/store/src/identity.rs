@@ -22,7 +22,9 @@ use crate::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
 use crate::seal::Seal;
 use crate::sqlite::{self, Database, TransactionOutcome};
 use meta::{MetaFault, number, read_row, row, write_row};
-pub(crate) use meta::{put_time, replace_automatic, replace_holders, replace_keyring};
+pub(crate) use meta::{
+    note_restore, put_time, remove_restore, replace_automatic, replace_holders, replace_keyring,
+};
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
 /// tolerates.
@@ -33,6 +35,8 @@ const SCHEMAS: [&str; 5] = [
     include_str!("../schema/0004.sql"),
     include_str!("../schema/0005.sql"),
 ];
+/// Number of schema scripts of this version.
+pub(crate) const SCHEMA_COUNT: usize = SCHEMAS.len();
 /// The tables that the schema creates. A file without these tables belongs to another program.
 const TABLES: [&str; 2] = ["meta", "record"];
 /// The only format that this version reads and writes.
@@ -49,6 +53,9 @@ pub(crate) struct StoreIdentity {
     keyring: Vec<u8>,
     /// The store time that the data have reached, in milliseconds.
     reached: u64,
+    /// The store time of the restore from a snapshot, in milliseconds; `None` if the data were not
+    /// restored, or released since.
+    restored: Option<u64>,
 }
 
 impl StoreIdentity {
@@ -72,6 +79,7 @@ impl StoreIdentity {
             automatic: automatic.transpose()?,
             keyring: sealed,
             reached: installed,
+            restored: None,
         };
         Ok((identity, Seal::new(cluster, root, keyring)))
     }
@@ -130,6 +138,21 @@ impl StoreIdentity {
         self.open_keyring(root, place)
     }
 
+    /// Opens the seal with the root key of another opened seal.
+    ///
+    /// # Errors
+    /// [`StoreFault::WrongKey`] if the keyring has another root key.
+    pub(crate) fn open_like(&self, opened: &Seal) -> Result<Seal, StoreFault> {
+        let keyring = opened.root().open_keyring(&self.cluster, &self.keyring)?;
+        let keyring = keyring.ok_or(StoreFault::WrongKey)?;
+        Ok(Seal::new(self.cluster, opened.root().copy(), keyring))
+    }
+
+    /// Returns whether the data are of the cluster of `seal`.
+    pub(crate) fn is_of(&self, seal: &Seal) -> bool {
+        self.cluster == *seal.cluster()
+    }
+
     fn open_keyring(&self, root: Option<RootKey>, place: &Path) -> Result<Seal, StoreFault> {
         let root = root.ok_or(StoreFault::WrongKey)?;
         let keyring = root.open_keyring(&self.cluster, &self.keyring)?.ok_or_else(|| {
@@ -168,6 +191,11 @@ impl StoreIdentity {
     /// Returns the store time that the data have reached. No process begins before that time.
     pub(crate) fn reached(&self) -> u64 {
         self.reached
+    }
+
+    /// Returns the store time of the restore; `None` if the data do not wait for a release.
+    pub(crate) fn restored(&self) -> Option<u64> {
+        self.restored
     }
 
     /// Returns the cluster's public name, a UUID: a hash of the cluster id, so that the id, a part
@@ -221,6 +249,21 @@ async fn apply_schemas(
         sqlx::raw_sql(*schema).execute(&mut *connection).await?;
     }
     write_row(connection, row::SCHEMA, SCHEMAS.len().to_string().as_bytes()).await
+}
+
+/// Creates the tables as the first `count` schema scripts make them, in the transaction open on
+/// `connection`. Writes no row of `meta`.
+///
+/// # Errors
+/// The error of SQLite, including tables that exist already.
+pub(crate) async fn create_tables(
+    connection: &mut SqliteConnection,
+    count: usize,
+) -> Result<(), sqlx::Error> {
+    for schema in SCHEMAS.iter().take(count) {
+        sqlx::raw_sql(*schema).execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// Reads the identity of the database in `directory` without writing to the database; `None` if
@@ -313,12 +356,17 @@ pub(crate) async fn read_rows(
         Some(text) => number(&text).ok_or_else(|| lost(row::TIME))?,
         None => 0,
     };
+    let restored = match read_row(connection, row::RESTORED).await? {
+        Some(text) => Some(number(&text).ok_or_else(|| lost(row::RESTORED))?),
+        None => None,
+    };
     Ok(StoreIdentity {
         cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
         holders,
         automatic,
         keyring: read_row(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
         reached,
+        restored,
     })
 }
 

@@ -49,6 +49,11 @@ impl RootKey {
         parse_key(bytes).map(RootKey)
     }
 
+    /// Returns a copy of the key, which is wiped separately.
+    pub(crate) fn copy(&self) -> RootKey {
+        RootKey(self.0.clone())
+    }
+
     /// Returns the raw key, for the seals of the root key.
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0

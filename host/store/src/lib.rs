@@ -27,7 +27,8 @@
 //!   `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store;
-//! - `snapshot` (with `snapshot_places`): saving a store into a file, and checking such files.
+//! - `snapshot` (with `snapshot_places`): saving a store into a file, restoring and checking such
+//!   files.
 //!
 //! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
 //! or removes rows. The remaining content of the file opens as before. The security page of the
@@ -104,9 +105,9 @@ pub use scan::PrefixScan;
 pub use seal::SecretHasher;
 pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use snapshot::{
-    CheckReport, DataDamage, OpenedRecord, SnapshotManifest, SnapshotOrigin, SnapshotStream,
-    SnapshotSummary, check_directory, check_snapshot, inspect_snapshot, inspect_snapshot_while,
-    read_key_file, read_keys,
+    CheckReport, DataDamage, OpenedRecord, PreparedRestore, SnapshotManifest, SnapshotOrigin,
+    SnapshotStream, SnapshotSummary, check_directory, check_snapshot, inspect_snapshot,
+    inspect_snapshot_while, read_key_file, read_keys, restore_directory,
 };
 pub use sqlite::{FlushPolicy, WriteCondition};
 pub use store::Store;

@@ -72,6 +72,16 @@ impl Seal {
         Seal { cluster, root, keyring: RwLock::new(Arc::new(keyring)), hashes }
     }
 
+    /// Returns the id of the cluster.
+    pub(crate) fn cluster(&self) -> &ClusterId {
+        &self.cluster
+    }
+
+    /// Returns the key that opens the keyring.
+    pub(crate) fn root(&self) -> &RootKey {
+        &self.root
+    }
+
     /// Starts a label with the kind and place of the sealed bytes.
     pub(crate) fn label(&self, what: &str) -> AssociatedData {
         AssociatedData::of(&self.cluster, what)

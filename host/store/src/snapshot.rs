@@ -1,5 +1,6 @@
 //! Snapshots of a store: a file with everything that a store consists of, sealed as on disk, taken
-//! while the server works; and the check of such files and of data directories.
+//! while the server works; the restore of such files; and the check of such files and of data
+//! directories.
 //!
 //! The file is a gzip'd tar archive of these entries, in this order (`docs/snapshots.md`):
 //!
@@ -13,10 +14,12 @@
 
 mod archive;
 mod archive_reader;
+mod building;
 mod check;
 mod key_file;
 mod manifest;
 mod reading;
+mod restore;
 mod row_format;
 mod save;
 #[cfg(test)]
@@ -26,6 +29,7 @@ pub use check::{CheckReport, DataDamage, OpenedRecord, check_directory, check_sn
 pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
+pub use restore::{PreparedRestore, restore_directory};
 pub use save::{SnapshotOrigin, SnapshotStream};
 
 /// Purpose of the keyed hash in the last entry.

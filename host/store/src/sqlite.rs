@@ -26,7 +26,7 @@ use crate::fault::StoreFault;
 use crate::readers::{ReaderPool, discard};
 use crate::script::{BatchRows, StatementBatch};
 use connection_options::writing;
-pub(crate) use connection_options::{finish_rollback, reading};
+pub(crate) use connection_options::{filling, finish_rollback, reading};
 pub use write_condition::WriteCondition;
 use write_condition::WriteWatch;
 use write_failure::{TransactionError, injected};

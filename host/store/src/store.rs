@@ -1,11 +1,12 @@
 //! The open store of a data directory: units of work, and queries over the committed state.
 
 mod counters;
+mod restored;
 mod rotation;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
@@ -46,17 +47,20 @@ pub struct Store {
     /// Lock held from the creation of a new term until the term is in use, so that two rotations
     /// never create the same term.
     rotating: Mutex<()>,
+    /// Store time of the restore, until the data are released.
+    restored: RwLock<Option<u64>>,
 }
 
 impl Store {
     /// Creates the store of `data`. `clock` is the clock of the data directory.
-    pub(crate) fn new(data: OpenData, clock: Arc<StoreClock>) -> Arc<Store> {
+    pub(crate) fn new(data: OpenData, clock: Arc<StoreClock>, restored: Option<u64>) -> Arc<Store> {
         Arc::new(Store {
             data: Arc::new(data),
             committer: Committer::start(),
             turns: Arc::default(),
             clock,
             rotating: Mutex::default(),
+            restored: RwLock::new(restored),
         })
     }
 

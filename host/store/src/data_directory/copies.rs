@@ -1,5 +1,5 @@
 //! Copies of the closed database: the state before a change of many commits, to be put back if the
-//! change fails.
+//! change fails; and the replacement of the database by a copy or by restored data.
 //!
 //! This file prevents a database beside the write-ahead log of another database, at a process that
 //! dies at any moment: the decision to put a copy back is a single rename, and the next process
@@ -9,15 +9,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bulkhead_wire::sync;
-
 use super::DataDirectory;
 use crate::directory::{self, file_failure};
+use crate::failpoint;
 use crate::fault::StoreFault;
 
 /// Ending of a copy that was chosen to replace the database.
 const CHOSEN: &str = "put-back";
-/// Ending of a database that a copy replaced.
+/// Ending of a database that a restore builds.
+const RESTORED: &str = "restored";
+/// Ending of a database that another database replaced.
 const UNDONE: &str = "undone";
 /// Files that SQLite keeps beside a database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -33,7 +34,7 @@ impl DataDirectory {
         let copy = self.copy(number);
         let failed = |error: io::Error| file_failure("write the copy", &copy, &error);
         let database = directory::database(self.path());
-        if let Some(log) = beside(&database).into_iter().find(|file| file.exists()) {
+        if let Some(log) = find_beside(&database) {
             return Err(StoreFault::Unavailable(format!(
                 "{} holds changes that are not in the database yet; start again",
                 log.display()
@@ -50,20 +51,38 @@ impl DataDirectory {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the data are open, or a file cannot be replaced.
     pub fn put_back(&self, number: u32) -> Result<bool, StoreFault> {
+        self.replace_by(&self.copy(number))
+    }
+
+    /// Replaces the closed database, if there is one, by `file`: a complete and flushed database in
+    /// this directory. The replaced database stays as `bulkhead.db.undone`. Returns `false` if
+    /// there is no such file.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the data are open or a file cannot be replaced. If `file` was
+    /// chosen before the error, the next opening completes the replacement.
+    pub(crate) fn replace_by(&self, file: &Path) -> Result<bool, StoreFault> {
         let _closed = self.take_lock()?;
-        let copy = self.copy(number);
-        match fs::rename(&copy, chosen(self.path())) {
+        match fs::rename(file, chosen(self.path())) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(file_failure("put back", &copy, &error)),
+            Err(error) => return Err(file_failure("put back", file, &error)),
         }
+        let replaced = self.replace_by_chosen().or_else(|_| self.replace_by_chosen());
+        // The database may have other seals, or be of another cluster.
+        self.forget_properties();
+        replaced.map(|()| true)
+    }
+
+    fn replace_by_chosen(&self) -> Result<(), StoreFault> {
         directory::flush(self.path())?;
-        finish_put_back(self.path())?;
-        if let Some(properties) = self.known.get() {
-            // The copy may have other seals.
-            *sync::write(&properties.seals) = None;
-        }
-        Ok(true)
+        failpoint::reach("restore.chosen").map_err(StoreFault::injected)?;
+        finish_put_back(self.path()).map(drop)
+    }
+
+    /// Returns the path of the database that a restore builds.
+    pub(crate) fn unfinished_restore(&self) -> PathBuf {
+        unfinished_restore(self.path())
     }
 
     /// Removes the copy with this number, if there is one.
@@ -82,24 +101,57 @@ impl DataDirectory {
 
 /// Completes a replacement of the database that was chosen, if there is one. The replaced database
 /// stays under another name: its records may be the only trace of changes outside of the store.
+/// Returns `false` if there was no such replacement.
 ///
 /// # Errors
 /// As [`DataDirectory::put_back`].
-pub(super) fn finish_put_back(directory: &Path) -> Result<(), StoreFault> {
+pub(super) fn finish_put_back(directory: &Path) -> Result<bool, StoreFault> {
     let (chosen, database) = (chosen(directory), directory::database(directory));
     if !chosen.exists() {
-        return Ok(());
+        return Ok(false);
     }
     let undone = undone(directory);
-    for (file, kept) in beside(&database).into_iter().zip(beside(&undone)) {
-        remove(&kept)?;
-        move_if_present(&file, &kept)?;
+    if database.exists() {
+        // Only here: after a crash below, these files belong to the replaced database.
+        beside(&undone).iter().try_for_each(|file| remove(file))?;
+        directory::flush(directory)?;
+        move_if_present(&database, &undone)?;
     }
-    move_if_present(&database, &undone)?;
+    for (file, moved) in beside(&database).into_iter().zip(beside(&undone)) {
+        move_if_present(&file, &moved)?;
+    }
     // The log of the replaced database must never be found beside the copy.
     directory::flush(directory)?;
+    failpoint::reach("restore.moved").map_err(StoreFault::injected)?;
     fs::rename(&chosen, &database).map_err(|error| file_failure("put back", &chosen, &error))?;
-    directory::flush(directory)
+    directory::flush(directory)?;
+    Ok(true)
+}
+
+/// Removes the database that an interrupted restore built.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if a file cannot be removed.
+pub(super) fn remove_unfinished_restore(directory: &Path) -> Result<(), StoreFault> {
+    remove_database(&unfinished_restore(directory))
+}
+
+/// Removes a database that is not in use, with the files beside the database, if there is one.
+///
+/// # Errors
+/// As [`remove_unfinished_restore`].
+pub(crate) fn remove_database(database: &Path) -> Result<(), StoreFault> {
+    beside(database).iter().try_for_each(|file| remove(file))?;
+    remove(database)
+}
+
+/// Returns a file that SQLite left beside a closed database, if there is one.
+pub(crate) fn find_beside(database: &Path) -> Option<PathBuf> {
+    beside(database).into_iter().find(|file| file.exists())
+}
+
+fn unfinished_restore(directory: &Path) -> PathBuf {
+    directory::database(directory).with_extension(format!("db.{RESTORED}"))
 }
 
 fn chosen(directory: &Path) -> PathBuf {

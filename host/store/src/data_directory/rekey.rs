@@ -171,7 +171,7 @@ impl DataDirectory {
             (Err(fault), Ok(_)) if store.database().stopped().is_none() => return Err(fault),
             (Err(fault), _) => (None, RekeyOutcome::InDoubt(fault)),
         };
-        if let Some(properties) = self.known.get() {
+        if let Some(properties) = self.properties() {
             *sync::write(&properties.seals) = seals;
         }
         Ok(outcome)

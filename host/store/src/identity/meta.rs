@@ -32,6 +32,9 @@ pub(super) mod row {
     /// The store time that the data have reached, in milliseconds; absent in data of an earlier
     /// release.
     pub(in crate::identity) const TIME: &str = "time";
+    /// The store time at which the data were restored from a snapshot, in milliseconds. No due work
+    /// runs before a person removes the row.
+    pub(in crate::identity) const RESTORED: &str = "restored";
 }
 
 /// Replaces the sealed keyring, in the transaction open on `connection`.
@@ -123,6 +126,31 @@ pub(super) async fn read_automatic(
         wrapped_key: wrapped_key.ok_or(MetaFault::Lost(row::SEAL_WRAPPED_KEY))?,
     };
     Ok(Some(AutomaticRoot { seal, root: root.ok_or(MetaFault::Lost(row::SEAL_ROOT))? }))
+}
+
+/// Notes that the data were restored at the store time `at`, in the transaction open on
+/// `connection`. The time that the data have reached becomes `at`, unless it is later.
+///
+/// # Errors
+/// The error of SQLite.
+pub(crate) async fn note_restore(
+    connection: &mut SqliteConnection,
+    at: u64,
+) -> Result<(), sqlx::Error> {
+    let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = ?").bind(row::TIME);
+    let time: Option<Vec<u8>> = query.fetch_optional(&mut *connection).await?;
+    let reached = time.and_then(|text| number(&text)).unwrap_or_default().max(at);
+    write_row(connection, row::TIME, reached.to_string().as_bytes()).await?;
+    write_row(connection, row::RESTORED, at.to_string().as_bytes()).await
+}
+
+/// Removes the note of a restore, in the transaction open on `connection`.
+///
+/// # Errors
+/// The error of SQLite.
+pub(crate) async fn remove_restore(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let removal = sqlx::query("DELETE FROM meta WHERE name = ?").bind(row::RESTORED);
+    removal.execute(connection).await.map(drop)
 }
 
 /// The reason why a part of the identity was not read.

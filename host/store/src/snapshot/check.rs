@@ -171,8 +171,8 @@ pub async fn check_directory(
     let unfinished = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));
     if let Some(file) = unfinished.iter().find(|file| file.exists()) {
         return Err(StoreFault::Refused(format!(
-            "{} is left of an interrupted initialisation, and the check changes nothing; start the \
-             server once, then check again",
+            "{} is left of an interrupted initialisation or restore, and the check changes nothing; \
+             start the server once, then check again",
             file.display()
         )));
     }
@@ -210,7 +210,7 @@ async fn check_database(
 }
 
 /// Reads the identity of a store from its rows, as from a database.
-async fn read_identity(
+pub(super) async fn read_identity(
     rows: &[(String, Vec<u8>)],
     path: &Path,
 ) -> Result<StoreIdentity, StoreFault> {

@@ -14,6 +14,7 @@ use super::archive_reader::damaged;
 use crate::fault::StoreFault;
 use crate::record::{Address, Space, Stamp};
 use crate::rows::SealedRow;
+use crate::script::StatementBatch;
 
 /// Kinds of rows. A number is never given to another kind.
 const IDENTITY_KIND: u8 = 1;
@@ -63,6 +64,27 @@ impl RawRecord {
             modified: row.try_get("modified")?,
             sealed: row.try_get("sealed")?,
         })
+    }
+
+    /// Returns the number of bytes of the longest columns.
+    pub(super) fn size(&self) -> usize {
+        self.key.len().saturating_add(self.sealed.len())
+    }
+
+    /// Binds the columns of [`RECORD_COLUMNS`], in their order.
+    ///
+    /// # Errors
+    /// As [`StatementBatch::bind`].
+    pub(super) fn bind(self, batch: &mut StatementBatch) -> Result<(), sqlx::Error> {
+        batch.bind(self.space)?;
+        batch.bind(self.key)?;
+        batch.bind(self.stamp)?;
+        batch.bind(self.due)?;
+        batch.bind(self.lane)?;
+        batch.bind(self.owner)?;
+        batch.bind(self.created)?;
+        batch.bind(self.modified)?;
+        batch.bind(self.sealed)
     }
 
     /// Returns the row for opening.

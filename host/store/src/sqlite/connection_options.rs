@@ -20,6 +20,9 @@ const LOG_BYTES_KEPT: &str = "67108864";
 /// inner index pages of a million records, so that a write under a random key reads hardly
 /// anything.
 const WRITERS_CACHE: &str = "-8192";
+/// Page cache of a connection that fills a new database, in the pragma's negative kibibytes (32
+/// MiB).
+const FILLING_CACHE: &str = "-32768";
 /// Maximum time that a statement waits for a lock of another connection. No connection of this
 /// process holds a lock that long.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,6 +45,17 @@ pub(super) fn writing(path: &Path, flushing: FlushPolicy) -> SqliteConnectOption
         .pragma("wal_autocheckpoint", PAGES_IN_LOG)
         .pragma("journal_size_limit", LOG_BYTES_KEPT)
         // SQLite applies this to a new file only.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+}
+
+/// Returns the options of a connection that fills a new database, before anything else opens the
+/// file. Nothing is flushed and nothing can be rolled back: after an error or a crash, the file is
+/// of no use.
+pub(crate) fn filling(path: &Path) -> SqliteConnectOptions {
+    common_options(path)
+        .journal_mode(SqliteJournalMode::Off)
+        .synchronous(SqliteSynchronous::Off)
+        .pragma("cache_size", FILLING_CACHE)
         .auto_vacuum(SqliteAutoVacuum::Incremental)
 }
 

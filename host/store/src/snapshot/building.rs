@@ -1,0 +1,212 @@
+//! Building a new database from the rows of a snapshot, beside the database in use.
+//!
+//! This file prevents a database with a part of the rows from being taken for complete: the file is
+//! flushed and closed before its path leaves this module, and removed after any error. The rows are
+//! read in a thread of their own and passed on in batches, so that a snapshot of any size needs
+//! memory for a few batches, and the requests of the server go on.
+
+use std::fs::File;
+use std::mem;
+use std::path::{Path, PathBuf};
+
+use futures_util::FutureExt as _;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::sync::mpsc;
+
+use super::archive_reader::damaged;
+use super::reading::{SnapshotSummary, open, read_snapshot};
+use super::row_format::{RECORD_COLUMNS, RawRecord, SnapshotRow};
+use crate::data_directory::{find_beside, remove_database};
+use crate::directory::{self, file_failure};
+use crate::failpoint;
+use crate::fault::StoreFault;
+use crate::identity;
+use crate::script::StatementBatch;
+use crate::sqlite;
+
+/// Maximum number of rows in a batch.
+const BATCH_ROWS: usize = 64;
+/// Size at which a batch is closed, in bytes. A batch exceeds the size by less than a record.
+const BATCH_BYTES: usize = 1 << 20;
+/// Number of batches that wait for the database.
+const WAITING_BATCHES: usize = 2;
+
+/// A database under construction, or complete and not in use yet. Dropping the value removes the
+/// file.
+pub(super) struct NewDatabase {
+    path: PathBuf,
+}
+
+impl Drop for NewDatabase {
+    fn drop(&mut self) {
+        // The next process that holds the directory tries again.
+        drop(remove_database(&self.path));
+    }
+}
+
+/// Content of a new database.
+pub(super) struct DatabaseContent<'a> {
+    /// The file with the rows.
+    pub(super) snapshot: &'a Path,
+    /// The result of reading the same file before.
+    pub(super) summary: &'a SnapshotSummary,
+    /// Number of schema scripts that made the tables of the rows.
+    pub(super) schema: usize,
+    /// Store time of the restore, in milliseconds.
+    pub(super) restored_at: u64,
+}
+
+impl NewDatabase {
+    /// Builds a database in the new file `path`, which only the owner can read. The file is
+    /// complete and flushed on return.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`] if the rows contradict each other, or if the file is not the file
+    /// that was read before; [`StoreFault::Unavailable`] if a file cannot be read or written.
+    pub(super) async fn build(
+        path: PathBuf,
+        content: DatabaseContent<'_>,
+    ) -> Result<NewDatabase, StoreFault> {
+        remove_database(&path)?;
+        let database = NewDatabase { path };
+        let path = database.path();
+        directory::create_private(path).map_err(|error| file_failure("create", path, &error))?;
+        failpoint::reach("restore.begun").map_err(StoreFault::injected)?;
+        let mut connection = sqlite::filling(path).connect().await?;
+        let filled = fill(&mut connection, &content).await;
+        let closed = connection.close().await;
+        filled?;
+        closed?;
+        failpoint::reach("restore.built").map_err(StoreFault::injected)?;
+        if let Some(file) = find_beside(path) {
+            return Err(StoreFault::Unavailable(format!(
+                "{} holds changes that are not in the new database; nothing was changed; try again",
+                file.display()
+            )));
+        }
+        flush(path.to_owned()).await?;
+        failpoint::reach("restore.flushed").map_err(StoreFault::injected)?;
+        Ok(database)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Runs blocking work outside of the threads that serve requests.
+///
+/// # Errors
+/// The errors of `work`; [`StoreFault::Unavailable`] if the work was stopped.
+pub(super) async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreFault> + Send + 'static,
+) -> Result<T, StoreFault> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(interrupted()))
+}
+
+/// Flushes a closed database and its directory entry.
+async fn flush(path: PathBuf) -> Result<(), StoreFault> {
+    in_thread(move || {
+        let flushed = File::open(&path).and_then(|file| file.sync_all());
+        flushed.map_err(|error| file_failure("flush", &path, &error))?;
+        path.parent().map_or(Ok(()), directory::flush)
+    })
+    .await
+}
+
+/// Creates the tables and copies all rows, in a single transaction.
+async fn fill(
+    connection: &mut SqliteConnection,
+    content: &DatabaseContent<'_>,
+) -> Result<(), StoreFault> {
+    sqlx::query("BEGIN").execute(&mut *connection).await?;
+    identity::create_tables(connection, content.schema).await?;
+    let (sender, mut batches) = mpsc::channel(WAITING_BATCHES);
+    let snapshot = content.snapshot.to_owned();
+    let reading = tokio::task::spawn_blocking(move || read_batches(&snapshot, &sender));
+    while let Some(batch) = batches.recv().await {
+        insert(connection, batch).await.map_err(rejected)?;
+    }
+    let summary = reading.map(|read| read.unwrap_or_else(|_| Err(interrupted()))).await?;
+    if summary != *content.summary {
+        return Err(damaged("the file was replaced while the file was read"));
+    }
+    identity::note_restore(connection, content.restored_at).await?;
+    sqlx::query("COMMIT").execute(&mut *connection).await?;
+    // The mode is part of the file.
+    sqlx::query("PRAGMA journal_mode = WAL").execute(connection).await?;
+    Ok(())
+}
+
+/// Reads the rows of the file, and sends the rows in batches.
+fn read_batches(
+    snapshot: &Path,
+    batches: &mpsc::Sender<Vec<SnapshotRow>>,
+) -> Result<SnapshotSummary, StoreFault> {
+    let (mut batch, mut size) = (Vec::new(), 0_usize);
+    let mut take = |row: SnapshotRow| {
+        size = size.saturating_add(size_of_row(&row));
+        batch.push(row);
+        if batch.len() >= BATCH_ROWS || size >= BATCH_BYTES {
+            size = 0;
+            // The other end is gone after an error of the database.
+            return batches.blocking_send(mem::take(&mut batch)).map_err(|_| interrupted());
+        }
+        Ok(())
+    };
+    let summary = read_snapshot(open(snapshot)?, &mut take)?;
+    batches.blocking_send(batch).map_err(|_| interrupted())?;
+    Ok(summary)
+}
+
+fn size_of_row(row: &SnapshotRow) -> usize {
+    match row {
+        SnapshotRow::Identity(name, value) => name.len().saturating_add(value.len()),
+        SnapshotRow::Record(record) => record.size(),
+    }
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    batch: Vec<SnapshotRow>,
+) -> Result<(), sqlx::Error> {
+    let (mut statements, mut records) = (StatementBatch::default(), Vec::new());
+    for row in batch {
+        match row {
+            SnapshotRow::Identity(name, value) => {
+                statements.add("INSERT INTO meta (name, value) VALUES (?, ?)");
+                statements.bind(name)?;
+                statements.bind(value)?;
+            }
+            SnapshotRow::Record(record) => records.push(record),
+        }
+    }
+    if !records.is_empty() {
+        add_records(&mut statements, records)?;
+    }
+    statements.run(connection).await.map(drop).map_err(sqlx::Error::from)
+}
+
+/// Adds a statement that inserts all records. Full batches share the prepared statement.
+fn add_records(
+    statements: &mut StatementBatch,
+    records: Vec<RawRecord>,
+) -> Result<(), sqlx::Error> {
+    let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let rows = vec![row; records.len()].join(", ");
+    statements.add(&format!("INSERT INTO record ({RECORD_COLUMNS}) VALUES {rows}"));
+    records.into_iter().try_for_each(|record| record.bind(statements))
+}
+
+/// Returns the fault for rows that the database did not take.
+fn rejected(error: sqlx::Error) -> StoreFault {
+    let of_rows = error.as_database_error().is_some_and(|error| error.is_unique_violation());
+    if of_rows { damaged("two rows have the same name") } else { error.into() }
+}
+
+fn interrupted() -> StoreFault {
+    StoreFault::Unavailable(
+        "the restore was interrupted; nothing was changed; try again".to_owned(),
+    )
+}
