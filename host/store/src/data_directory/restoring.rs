@@ -12,8 +12,8 @@ use crate::options::StoreOptions;
 use crate::store::Store;
 
 impl DataDirectory {
-    /// Holds a directory whose database a restore replaces. Data that cannot be read are no
-    /// obstacle if `overwrite` is set.
+    /// Holds a directory whose database a restore replaces. If `overwrite` is set, the data
+    /// need not be readable.
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if another process holds the directory, or if the directory holds

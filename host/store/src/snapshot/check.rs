@@ -171,8 +171,8 @@ pub async fn check_directory(
     let unfinished = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));
     if let Some(file) = unfinished.iter().find(|file| file.exists()) {
         return Err(StoreFault::Refused(format!(
-            "{} is left of an interrupted initialisation or restore, and the check changes nothing; \
-             start the server once, then check again",
+            "{} is left of an interrupted initialisation or restore, and the check changes \
+             nothing; start the server once, then check again",
             file.display()
         )));
     }

@@ -17,6 +17,7 @@ use super::check::read_identity;
 use super::manifest::SnapshotManifest;
 use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::row_format::SnapshotRow;
+use super::save::IdentityRows;
 use crate::data_directory::DataDirectory;
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
@@ -145,8 +146,6 @@ impl CheckedSnapshot {
     }
 }
 
-type IdentityRows = Vec<(String, Vec<u8>)>;
-
 fn read_identity_rows(snapshot: PathBuf) -> Result<(SnapshotSummary, IdentityRows), StoreFault> {
     let mut rows = IdentityRows::new();
     let take = |row| {
@@ -168,7 +167,7 @@ fn schema_of(manifest: &SnapshotManifest, rows: &[(String, Vec<u8>)]) -> Result<
     // The row is absent if only the first script was applied.
     let text = std::str::from_utf8(row.unwrap_or(b"1")).unwrap_or_default();
     let schema = text.parse::<usize>().ok().filter(|schema| *schema > 0);
-    let schema = schema.ok_or_else(|| damaged("the number of schema scripts is no number"))?;
+    let schema = schema.ok_or_else(|| damaged("the number of schema scripts is not a number"))?;
     if schema > identity::SCHEMA_COUNT {
         return Err(StoreFault::Refused(format!(
             "the snapshot has schema {schema}, and this program knows schemas up to {}; nothing \

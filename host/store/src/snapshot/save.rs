@@ -107,7 +107,8 @@ impl Store {
     }
 }
 
-type IdentityRows = Vec<(String, Vec<u8>)>;
+/// Rows of `meta`: name and value.
+pub(super) type IdentityRows = Vec<(String, Vec<u8>)>;
 
 /// Begins the transaction, and reads the identity of the store and the manifest's numbers.
 async fn begin(

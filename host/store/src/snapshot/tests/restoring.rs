@@ -40,7 +40,10 @@ async fn stored_counts(store: &Arc<Store>) -> Vec<(String, i64)> {
 
 /// Returns the rows without the two rows of `meta` that a restore writes.
 fn without_times(rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
-    let is_time = |row: &SnapshotRow| matches!(row, SnapshotRow::Identity(name, _) if name == "time" || name == "restored");
+    let is_time = |row: &SnapshotRow| match row {
+        SnapshotRow::Identity(name, _) => name == "time" || name == "restored",
+        SnapshotRow::Record(_) => false,
+    };
     rows.into_iter().filter(|row| !is_time(row)).collect()
 }
 
@@ -69,6 +72,27 @@ fn archived(
     archive.add("meta.json", manifest.to_json().to_string().as_bytes()).unwrap();
     archive.add("state.00000000.bin", &part).unwrap();
     saved(scratch, &archive.finish(|_| String::new()).unwrap())
+}
+
+fn copy_of(row: &SnapshotRow) -> SnapshotRow {
+    match row {
+        SnapshotRow::Identity(name, value) => SnapshotRow::Identity(name.clone(), value.clone()),
+        SnapshotRow::Record(record) => SnapshotRow::Record(record.clone()),
+    }
+}
+
+/// Returns the rows with other values of the identity. `None` removes a row.
+fn with_identity(
+    rows: &[SnapshotRow],
+    change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>,
+) -> Vec<SnapshotRow> {
+    let changed = rows.iter().filter_map(|row| match row {
+        SnapshotRow::Identity(name, value) => {
+            Some(SnapshotRow::Identity(name.clone(), change(name, value)?))
+        }
+        SnapshotRow::Record(_) => Some(copy_of(row)),
+    });
+    changed.collect()
 }
 
 #[track_caller]
@@ -196,21 +220,8 @@ async fn snapshot_with_contradicting_rows_is_refused() {
     let before = scratch.files();
     let (summary, rows) = rows_of(&bytes);
     let manifest = summary.manifest;
-    let copy_of = |row: &SnapshotRow| match row {
-        SnapshotRow::Identity(name, value) => SnapshotRow::Identity(name.clone(), value.clone()),
-        SnapshotRow::Record(record) => SnapshotRow::Record(record.clone()),
-    };
-    let rows_with = |change: &dyn Fn(&str, &[u8]) -> Option<Vec<u8>>| -> Vec<SnapshotRow> {
-        let changed = rows.iter().filter_map(|row| match row {
-            SnapshotRow::Identity(name, value) => {
-                Some(SnapshotRow::Identity(name.clone(), change(name, value)?))
-            }
-            SnapshotRow::Record(_) => Some(copy_of(row)),
-        });
-        changed.collect()
-    };
     let set = |row: &'static str, new: &'static [u8]| {
-        rows_with(&move |name, value| Some(if name == row { new } else { value }.to_vec()))
+        with_identity(&rows, |name, value| Some(if name == row { new } else { value }.to_vec()))
     };
     let twice = |row: &SnapshotRow| {
         rows.iter().map(copy_of).chain([copy_of(row)]).collect::<Vec<SnapshotRow>>()
@@ -222,13 +233,13 @@ async fn snapshot_with_contradicting_rows_is_refused() {
         (twice(&rows[0]), &manifest, "two rows have the same name"),
         (set("format", b"1"), &manifest, "another format"),
         (set("schema", b"99"), &manifest, "knows schemas up to"),
-        (set("schema", b"0"), &manifest, "no number"),
-        (set("schema", b"x"), &manifest, "no number"),
+        (set("schema", b"0"), &manifest, "not a number"),
+        (set("schema", b"x"), &manifest, "not a number"),
         (set("restored", b""), &other, "another cluster"),
         (set("cluster", b"short"), &manifest, "identity are incomplete"),
         (many.chain(rows.iter().map(copy_of)).collect(), &manifest, "too many"),
         (
-            rows_with(&|name, value| (name != "keyring").then(|| value.to_vec())),
+            with_identity(&rows, |name, value| (name != "keyring").then(|| value.to_vec())),
             &manifest,
             "identity are incomplete",
         ),
