@@ -67,7 +67,8 @@ fn every_point(fault: LoopFault) {
 }
 
 fn conclude(fault: LoopFault, count: u32, visited: &BTreeSet<String>) {
-    let all = points::all().into_iter().filter(|point| point.fallible || fault == LoopFault::Abort);
+    let supports = |point: &points::Point| point.fallible || fault == LoopFault::Abort;
+    let all = points::all().into_iter().filter(|point| supports(point) && !point.is_of_restore());
     let names: BTreeSet<String> = all.map(|point| point.name).collect();
     let seen = names.intersection(visited).count();
     report(&format!("{}: visited {count} points ({}), {seen} names", fault.word(), sampling()));

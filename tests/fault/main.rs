@@ -28,6 +28,7 @@ mod points;
 mod power_loss;
 mod recovery;
 mod rekey;
+mod restore;
 mod rotations;
 mod scheduler;
 mod seals;

@@ -22,6 +22,13 @@ pub struct Point {
     pub fallible: bool,
 }
 
+impl Point {
+    /// Returns true for a failpoint that only a restore passes; the lives are in `restore.rs`.
+    pub fn is_of_restore(&self) -> bool {
+        self.name.starts_with("restore.")
+    }
+}
+
 /// Returns all failpoints in the server's sources.
 pub fn all() -> BTreeSet<Point> {
     let sources = files_below(&repository().join("host"));

@@ -8,8 +8,10 @@ mod due;
 pub mod guards;
 mod lane_order;
 mod lanes;
+mod suspension;
 
 pub use backoff::CALL_GRACE;
 pub use claims::{Claim, Claims};
-pub use due::{BackgroundState, DueWork, run, run_suspended};
+pub use due::{BackgroundState, DueWork, run};
 pub use lanes::{is_answer, is_silence};
+pub use suspension::{DueWorkGate, DueWorkSuspension};

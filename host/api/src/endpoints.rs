@@ -59,6 +59,7 @@ mod sys_quotas;
 mod sys_quotas_lease_count;
 mod sys_quotas_rate_limit;
 mod sys_rekey;
+mod sys_release;
 mod sys_remount;
 mod sys_rotate;
 mod sys_seal_status;
@@ -109,6 +110,7 @@ fn endpoints() -> Vec<Endpoint> {
         sys_mounts::rows(),
         sys_auth::rows(),
         sys_remount::rows(),
+        sys_release::rows(),
         sys_internal_ui_mounts::rows(),
         sys_internal_help::rows(),
         sys_internal_ui_resultant_acl::rows(),

@@ -5,6 +5,7 @@
 //! running request. The next unsealing waits for the end of such a request and undoes any change
 //! that the request could not store.
 
+mod restore;
 mod self_initialisation;
 
 pub use self_initialisation::{InitialBlock, InitialRequest, InitialValue};
@@ -265,6 +266,9 @@ impl Service {
         };
         let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);
+        if let Some(prepared) = core.take_restore(&request.id) {
+            return Box::pin(self.restore((core, prepared), request, response)).await;
+        }
         if core.seal_is_asked() {
             Box::pin(self.seal.close_if(|open| Arc::ptr_eq(open, &core))).await;
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Paths of the host that need `sudo` besides the capability, as `docs/host-endpoints.md` lists
 /// them: the operations, and the path with `{name}` for a segment and `{name+}` for one or more.
-const SUDO: [(&str, &str); 47] = [
+const SUDO: [(&str, &str); 48] = [
     ("read", "sys/audit"),
     ("write", "sys/audit-hash/{path}"),
     ("delete write", "sys/audit/{path}"),
@@ -38,6 +38,7 @@ const SUDO: [(&str, &str); 47] = [
     ("delete write", "sys/plugins/runtimes/catalog/{type}/{name}"),
     ("delete read", "sys/rekey/backup"),
     ("delete read", "sys/rekey/recovery-key-backup"),
+    ("write", "sys/release"),
     ("write", "sys/remount"),
     ("write", "sys/revoke-force/{prefix+}"),
     ("write", "sys/revoke-prefix/{prefix+}"),

@@ -15,7 +15,7 @@ use crate::parking::ParkedRequests;
 use crate::process::ProcessState;
 use crate::snapshots::SnapshotWatch;
 use crate::tables::DocumentCache;
-use bulkhead_access::background::{BackgroundState, Claims};
+use bulkhead_access::background::{BackgroundState, Claims, DueWorkSuspension};
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::lockouts::Lockouts;
@@ -28,8 +28,8 @@ use bulkhead_access::sealing::SealSignal;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{self, TokenRecord, Tokens};
 use bulkhead_sandbox::Sandbox;
-use bulkhead_store::{SnapshotOrigin, SnapshotStream, Store};
-use bulkhead_wire::failure::Failure;
+use bulkhead_store::{PreparedRestore, SnapshotOrigin, SnapshotStream, Store};
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,7 @@ pub struct Core {
     /// Generated documents of `sys/internal/specs/openapi`.
     pub documents: DocumentCache,
     seal_asked: AtomicBool,
+    restore_asked: AskedRestore,
 }
 
 /// The parts needed to assemble a core; the core creates every other part.
@@ -111,16 +112,34 @@ pub struct CallerRights {
 
 /// The task for due work; runs from the opening of the service to the seal.
 #[derive(Default)]
-pub(crate) struct DueWorker(Mutex<Option<JoinHandle<()>>>);
+pub(crate) struct DueWorker {
+    task: Mutex<Option<JoinHandle<()>>>,
+    /// True once the unfinished work of an earlier process was resumed.
+    has_resumed: AtomicBool,
+}
 
 impl DueWorker {
     pub(crate) fn set(&self, task: JoinHandle<()>) {
-        *sync::lock(&self.0) = Some(task);
+        *sync::lock(&self.task) = Some(task);
     }
 
     pub(crate) fn take(&self) -> Option<JoinHandle<()>> {
-        sync::lock(&self.0).take()
+        sync::lock(&self.task).take()
     }
+
+    /// Returns true at the first call.
+    pub(crate) fn begin_resuming(&self) -> bool {
+        !self.has_resumed.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// A restore that waits for the end of the request that asked.
+#[derive(Default)]
+struct AskedRestore {
+    /// True while a restore waits, so that other requests take no lock.
+    is_waiting: AtomicBool,
+    /// Id of the request, and the prepared data.
+    waiting: Mutex<Option<(String, PreparedRestore)>>,
 }
 
 impl Core {
@@ -156,6 +175,7 @@ impl Core {
             snapshots: SnapshotWatch::default(),
             documents: DocumentCache::default(),
             seal_asked: AtomicBool::new(false),
+            restore_asked: AskedRestore::default(),
             background,
             process,
         })
@@ -213,7 +233,7 @@ impl Core {
     /// Returns the conditions under which the service refuses or degrades, and logs each condition
     /// that began or ended. Writes nothing to store or audit.
     pub fn review_health(&self) -> Vec<HealthCondition> {
-        self.health.review(&self.store, &self.audit, &self.snapshots)
+        self.health.review(&self.store, &self.audit, &self.snapshots, self.due_work_suspension())
     }
 
     /// Begins a snapshot of the store, whose manifest shows the store time `store_time`, in
@@ -226,6 +246,39 @@ impl Core {
         let server_version = env!("CARGO_PKG_VERSION").to_owned();
         let origin = SnapshotOrigin { server_version, store_time, taken_at };
         Ok(self.store.snapshot(origin).await?)
+    }
+
+    /// Returns the reason for which due work waits; `None` if due work runs.
+    pub fn due_work_suspension(&self) -> Option<DueWorkSuspension> {
+        self.background.gate.suspension()
+    }
+
+    /// Requests the replacement of all data by `prepared` after the request `request_id` is
+    /// answered.
+    ///
+    /// # Errors
+    /// 503 if another restore waits for the end of its request.
+    pub fn ask_restore(&self, request_id: &str, prepared: PreparedRestore) -> Result<(), Failure> {
+        let mut waiting = sync::lock(&self.restore_asked.waiting);
+        if waiting.is_some() {
+            let message = "another restore is in progress; nothing was changed; wait for its end";
+            return Err(Failure::new(FailureKind::Unavailable, message));
+        }
+        *waiting = Some((request_id.to_owned(), prepared));
+        self.restore_asked.is_waiting.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Returns the data for which the request `request_id` asked; the server looks after each
+    /// answer.
+    pub fn take_restore(&self, request_id: &str) -> Option<PreparedRestore> {
+        if !self.restore_asked.is_waiting.load(Ordering::SeqCst) {
+            return None;
+        }
+        let mut waiting = sync::lock(&self.restore_asked.waiting);
+        let (_, prepared) = waiting.take_if(|(id, _)| id == request_id)?;
+        self.restore_asked.is_waiting.store(false, Ordering::SeqCst);
+        Some(prepared)
     }
 
     /// Requests a seal of the service after the current request is answered.

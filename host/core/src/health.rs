@@ -1,11 +1,12 @@
-//! The health of the open service: conditions under which requests are refused, and one log line at
-//! the beginning and one at the end of each condition.
+//! The health of the open service: conditions under which requests are refused or due work waits,
+//! and one log line at the beginning and one at the end of each condition.
 //!
 //! This file prevents a service that refuses writes, or records less than configured, while
 //! monitoring and the log say "well"; and a log that repeats the condition at each health request.
 
 use crate::audit::Audit;
 use crate::snapshots::SnapshotWatch;
+use bulkhead_access::background::DueWorkSuspension;
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_store::{Store, WriteCondition};
 use bulkhead_wire::log_level::LogLevel;
@@ -46,6 +47,8 @@ pub enum HealthCondition {
         /// Number of these scheduled snapshots.
         failing: usize,
     },
+    /// No due work runs.
+    DueWorkSuspended(DueWorkSuspension),
 }
 
 impl HealthCondition {
@@ -60,6 +63,7 @@ impl HealthCondition {
             Self::ClockBehind { .. } => "clock-behind",
             Self::SealUnreachable => "seal-unreachable",
             Self::SnapshotFailing { .. } => "snapshot-failing",
+            Self::DueWorkSuspended(_) => "due-work-suspended",
         }
     }
 
@@ -98,6 +102,11 @@ impl HealthCondition {
             Self::SnapshotFailing { failing } => format!(
                 "{failing} scheduled snapshots failed at the last attempt; the log names snapshot \
                  and error"
+            ),
+            Self::DueWorkSuspended(suspension) => format!(
+                "{}: no lease ends and nothing is rotated by itself; {}",
+                suspension.reason(),
+                suspension.remedy()
             ),
         }
     }
@@ -149,6 +158,7 @@ impl HealthWatch {
         store: &Store,
         audit: &Audit,
         snapshots: &SnapshotWatch,
+        suspension: Option<DueWorkSuspension>,
     ) -> Vec<HealthCondition> {
         // The lock also orders the look: an older look must not end a condition of a newer look.
         let mut reported = sync::lock(&self.reported);
@@ -156,6 +166,7 @@ impl HealthWatch {
         if self.seal_fails.load(Ordering::Relaxed) {
             conditions.push(HealthCondition::SealUnreachable);
         }
+        conditions.extend(suspension.map(HealthCondition::DueWorkSuspended));
         self.report(&mut reported, &conditions);
         conditions
     }

@@ -10,7 +10,8 @@
 //! ```text
 //! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
 //! → wrapping → cubbyhole → mounts → audit → snapshots → health → leases → key_wrapper
-//! → seal_setting → settings → process → core → host_services → logins → lifecycle → seal
+//! → seal_setting → settings → process → core → restoring → host_services → logins → lifecycle
+//! → seal
 //! ```
 //!
 //! - **parking** holds requests that wait for a change, unaware of the change.
@@ -27,6 +28,7 @@
 //! - **health** tells whether store, audit, clock and snapshots work, and logs each change.
 //! - **key_wrapper** is the interface to a server that keeps the key of an automatic seal.
 //! - **core** combines the modules above in a single value, unaware of its users.
+//! - **restoring** builds a database from a snapshot beside the data in use.
 //! - **host_services** implements the functions that a component's call may use.
 //! - **logins** creates tokens from the results of auth methods, unaware of the methods.
 //! - **lifecycle** runs the changes over time: opening and sealing, ends of leases and tokens,
@@ -52,6 +54,7 @@ pub mod paging;
 pub mod parking;
 pub mod permit;
 pub mod process;
+pub mod restoring;
 pub mod seal;
 pub mod seal_setting;
 pub mod settings;

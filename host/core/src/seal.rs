@@ -7,10 +7,12 @@
 //! logged with its address and, once the audit is open, audited.
 
 mod automatic;
+mod restoring;
 mod unattended;
 mod unsealing;
 mod waiting;
 
+pub use restoring::RestoreOutcome;
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 

@@ -30,6 +30,7 @@ pub(super) fn rows() -> Vec<EndpointCall> {
         row("sys-key-status.read", "sys/key-status", Value::Null, 200),
         row("sys-rotate.write", "sys/rotate", json!({}), 204),
         row("sys-rotate-keyring.write", "sys/rotate/keyring", json!({}), 204),
+        row("sys-release.write", "sys/release", json!({}), 204),
         row("sys-step-down.write", "sys/step-down", json!({}), 204),
         row("sys-seal.write", "sys/seal", json!({}), 204),
     ]

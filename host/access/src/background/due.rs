@@ -10,6 +10,7 @@
 
 use super::claims::{Claim, Claims};
 use super::lane_order::{LaneOrder, RingRange, end_of_mount, mount_of};
+use super::suspension::DueWorkGate;
 use crate::log::{Log, cause, format_store_time};
 use crate::sealing::{InFlight, SealSignal};
 use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
@@ -48,8 +49,8 @@ pub struct BackgroundState {
     pub sealing: SealSignal,
     /// The log of the process.
     pub log: Arc<dyn Log>,
-    /// True if no due work runs.
-    pub is_suspended: bool,
+    /// The gate that due work waits for.
+    pub gate: Arc<DueWorkGate>,
     stopped_writes_told: AtomicBool,
 }
 
@@ -74,7 +75,8 @@ pub trait DueWork: Send + Sync + 'static {
 }
 
 impl BackgroundState {
-    /// Creates the state for a newly opened store.
+    /// Creates the state for a newly opened store. `is_suspended` is true if the configuration
+    /// suspends due work.
     pub fn new(
         store: &Arc<Store>,
         sealing: SealSignal,
@@ -86,7 +88,7 @@ impl BackgroundState {
             claims: Arc::default(),
             sealing,
             log: Arc::clone(log),
-            is_suspended,
+            gate: DueWorkGate::new(store, is_suspended),
             stopped_writes_told: AtomicBool::new(false),
         })
     }
@@ -145,8 +147,9 @@ impl BackgroundState {
     }
 }
 
-/// Runs due work until the service is being sealed.
+/// Runs due work until the service is being sealed. Suspended due work waits for its release.
 pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
+    wait_while_suspended(&background).await;
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
         background.watch_time().await;
@@ -170,12 +173,13 @@ pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
     }
 }
 
-/// Watches the clock until the service is being sealed, for a service with suspended due work.
-pub async fn run_suspended(background: Arc<BackgroundState>) {
-    while !background.sealing.has_begun() {
+/// Watches the clock while due work is suspended, until the service is being sealed.
+async fn wait_while_suspended(background: &BackgroundState) {
+    while background.gate.suspension().is_some() && !background.sealing.has_begun() {
         background.watch_time().await;
         tokio::select! {
             () = tokio::time::sleep(LONGEST_SLEEP) => {}
+            () = background.gate.wait_until_open() => {}
             () = background.sealing.wait_for_seal() => {}
         }
     }

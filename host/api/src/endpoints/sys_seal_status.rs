@@ -52,7 +52,17 @@ pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
     if let (true, Value::Object(members)) = (status.has_wrong_share, &mut body) {
         members.insert("warnings".to_owned(), json!([WRONG_SHARE]));
     }
+    if let (Some(reason), Value::Object(members)) = (suspension(seal), &mut body) {
+        members.insert("due_work_suspended".to_owned(), json!(reason));
+    }
     Ok(Response::bare(200, body))
+}
+
+/// Returns the reason for which due work waits, with the remedy; `None` if due work runs, or the
+/// service is sealed.
+fn suspension(seal: &ServiceSeal) -> Option<String> {
+    let suspension = seal.core()?.due_work_suspension()?;
+    Some(format!("{}; {}", suspension.reason(), suspension.remedy()))
 }
 
 /// Adds the cluster's name and id, if the cluster is initialised.

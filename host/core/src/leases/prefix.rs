@@ -35,13 +35,15 @@ impl Leases {
     /// # Errors
     /// 503 if due work is suspended.
     pub fn assert_ends_work(&self) -> Result<(), Failure> {
-        if !self.due_work_is_suspended {
-            return Ok(());
-        }
+        let Some(suspension) = self.due_work.suspension() else { return Ok(()) };
         Err(Failure::new(
             FailureKind::Unavailable,
-            "suspend_due_work is set, and nothing would end the leases; nothing was changed: \
-             revoke each lease singly, or start the server without suspend_due_work",
+            format!(
+                "{}, and nothing would end the leases; nothing was changed: revoke each lease \
+                 singly, or {}",
+                suspension.reason(),
+                suspension.remedy()
+            ),
         ))
     }
 

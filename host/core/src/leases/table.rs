@@ -2,7 +2,7 @@
 
 use super::record::{LeaseRecord, read};
 use crate::mounts::Mounts;
-use bulkhead_access::background::{BackgroundState, Claims};
+use bulkhead_access::background::{BackgroundState, Claims, DueWorkGate};
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_store::{Address, Space, Store, Unit};
@@ -17,8 +17,8 @@ pub struct Leases {
     pub(super) claims: Arc<Claims>,
     pub(super) sealing: SealSignal,
     pub(super) log: Arc<dyn Log>,
-    /// Due work is suspended, so no waiting request would see a lease end.
-    pub(super) due_work_is_suspended: bool,
+    /// While due work is suspended, no waiting request would see a lease end.
+    pub(super) due_work: Arc<DueWorkGate>,
 }
 
 impl Leases {
@@ -29,7 +29,7 @@ impl Leases {
             claims: Arc::clone(&work.claims),
             sealing: work.sealing.clone(),
             log: Arc::clone(&work.log),
-            due_work_is_suspended: work.is_suspended,
+            due_work: Arc::clone(&work.gate),
         })
     }
 

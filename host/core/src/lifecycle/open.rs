@@ -77,26 +77,31 @@ async fn end_migrations_with_process(core: &Core) -> Infallible {
 
 /// Starts the compilation of missing code, the watches over the service's health and over an
 /// external seal, and due work, and resumes migrations and the removal and the moves of mounts.
-/// Removals, moves, due work and scheduled snapshots do not start if due work is suspended: a copy
-/// of the data would delete the snapshots of its original.
+/// Suspended due work, removals, moves and scheduled snapshots wait for their release: a copy of
+/// the data would delete the snapshots of its original.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
     watch_health::begin(core);
     watch_seal::begin(core);
     resume_migrations(core);
-    if core.background.is_suspended {
-        let pairs = [
-            ("effect", "no lease is ended and nothing is rotated by itself".to_owned()),
-            ("remedy", "start without suspend_due_work".to_owned()),
-        ];
-        core.log.line(LogLevel::Warn, "due-work-suspended", &pairs);
-        core.due_work.set(tokio::spawn(background::run_suspended(Arc::clone(&core.background))));
-        return;
-    }
     let work = background::run(Arc::clone(&core.background), Arc::clone(core));
     core.due_work.set(tokio::spawn(work));
-    resume(core);
-    take_snapshots::begin(core);
+    let Some(suspension) = core.due_work_suspension() else { return resume_once(core) };
+    let pairs = [
+        ("reason", suspension.reason().to_owned()),
+        ("effect", "no lease is ended and nothing is rotated by itself".to_owned()),
+        ("remedy", suspension.remedy().to_owned()),
+    ];
+    core.log.line(LogLevel::Warn, "due-work-suspended", &pairs);
+}
+
+/// Resumes the unfinished work of an earlier process, and begins scheduled snapshots, at the start
+/// or at the release of the data, whichever is first.
+pub(super) fn resume_once(core: &Arc<Core>) {
+    if core.due_work.begin_resuming() {
+        resume(core);
+        take_snapshots::begin(core);
+    }
 }
 
 /// Stops due work and migrations, waits up to `patience` for work in flight, and closes

@@ -77,7 +77,9 @@ impl ServiceSeal {
             return Err(failure.into());
         }
         match replacement {
-            Some(replacement) => self.replace_seal_key(&store, &opening, replacement).await,
+            Some(replacement) => {
+                self.replace_seal_key(&store, &opening.seal.key_id, replacement).await;
+            }
             None => self.note_unused_key(),
         }
         self.unlock(store).await?;
@@ -180,6 +182,24 @@ impl ServiceSeal {
         }
     }
 
+    /// Seals the root key of restored data with the newest key of the seal: the key of the time of
+    /// the snapshot may be gone at the next start. A failure is only logged.
+    pub(super) async fn renew_seal_key(&self, store: &Arc<Store>) {
+        let setting = &self.process.settings.seal;
+        let seals = self.directory.seals().await.ok().flatten();
+        let seals = seals.filter(|seals| !setting.differs_from(seals));
+        let Some(seal) = seals.and_then(|seals| seals.automatic) else { return };
+        if matches!(setting, SealSetting::Static(keys) if keys.current.id == seal.key_id) {
+            return;
+        }
+        let made = tokio::time::timeout(START_PATIENCE, self.new_automatic_key()).await;
+        let late = |_| {
+            let why = "the keeper of the seal's key has not answered";
+            Err(Failure::new(FailureKind::TimedOut, why))
+        };
+        self.replace_seal_key(store, &seal.key_id, made.unwrap_or_else(late)).await;
+    }
+
     /// Tells the operator of a static seal that the previous key may go.
     fn note_unused_key(&self) {
         let SealSetting::Static(keys) = &self.process.settings.seal else { return };
@@ -194,11 +214,11 @@ impl ServiceSeal {
     async fn replace_seal_key(
         &self,
         store: &Arc<Store>,
-        opening: &OpeningKey,
+        previous: &str,
         replacement: Result<Option<(AutomaticSeal, SealKey)>, Failure>,
     ) {
         let (log, setting) = (&self.process.settings.log, &self.process.settings.seal);
-        let mut current = opening.newest_key_id.clone();
+        let mut current = String::new();
         let stored = match replacement {
             Ok(Some((seal, key))) => {
                 current.clone_from(&seal.key_id);
@@ -207,8 +227,7 @@ impl ServiceSeal {
             Ok(None) => return,
             Err(failure) => Err(failure),
         };
-        let named = [("previous", opening.seal.key_id.clone()), ("current", current)];
-        let [previous, current] = named;
+        let previous = ("previous", previous.to_owned());
         let failure = match stored {
             Ok(RekeyOutcome::Stored) => {
                 let note = match setting {
@@ -220,13 +239,13 @@ impl ServiceSeal {
                          need the key"
                     }
                 };
-                let pairs = [previous, current, ("note", note.to_owned())];
+                let pairs = [previous, ("current", current), ("note", note.to_owned())];
                 return log.line(LogLevel::Info, "seal-key-replaced", &pairs);
             }
             Ok(RekeyOutcome::InDoubt(fault)) => fault.into(),
             Err(failure) => failure,
         };
-        log.line(LogLevel::Error, "seal-key-not-replaced", &[previous, current, cause(&failure)]);
+        log.line(LogLevel::Error, "seal-key-not-replaced", &[previous, cause(&failure)]);
     }
 
     /// Gives the open data the seal of the configuration: `automatic`, or the shares alone.

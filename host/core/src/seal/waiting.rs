@@ -99,9 +99,9 @@ impl ServiceSeal {
         let pause = if passes { attempts.pause } else { LONGEST_PAUSE };
         attempts.pause = attempts.pause.saturating_mul(2).min(LONGEST_PAUSE);
         let (level, event, remedy) = if passes {
-            ("warn", "seal-key-awaited", PASSING_REMEDY)
+            (LogLevel::Warn, "seal-key-awaited", PASSING_REMEDY)
         } else {
-            ("error", "not-unsealed", LASTING_REMEDY)
+            (LogLevel::Error, "not-unsealed", LASTING_REMEDY)
         };
         let why = cause(failure);
         if attempts.logged != why.1 {
