@@ -115,6 +115,7 @@ impl DataDirectory {
         directory::create(&options.directory)?;
         let lock = Arc::new(Mutex::new(directory::lock(&options.directory)?));
         copies::remove_unfinished_restore(&options.directory)?;
+        directory::remove_unfinished_restores(&options.directory)?;
         copies::finish_put_back(&options.directory)?;
         let (known, restoring) = (RwLock::default(), Arc::default());
         Ok(DataDirectory { options, clock: Arc::new(clock), lock, known, restoring })

@@ -16,6 +16,10 @@ use crate::fault::StoreFault;
 const LOCK_FILE: &str = "lock";
 const DATABASE_FILE: &str = "bulkhead.db";
 
+/// Beginning and end of the name of a snapshot that a client sends. The file lasts as long as its
+/// request.
+pub const UNFINISHED_RESTORE: (&str, &str) = ("restore-", ".unfinished");
+
 /// A lock on the directory for this process, until dropped. The kernel releases the lock when the
 /// process dies.
 pub(crate) struct DirectoryLock {
@@ -184,6 +188,24 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&unfinished, path)
+}
+
+/// Removes snapshots that a killed process was receiving.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the directory cannot be read, or a file cannot be removed.
+pub(crate) fn remove_unfinished_restores(directory: &Path) -> Result<(), StoreFault> {
+    let (begin, end) = UNFINISHED_RESTORE;
+    let unreadable = |error: io::Error| file_failure("read", directory, &error);
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(begin) && name.ends_with(end)) {
+            let path = entry.path();
+            fs::remove_file(&path).map_err(|error| file_failure("remove", &path, &error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Flushes the directory itself, so that new entries survive a power cut.

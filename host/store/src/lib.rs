@@ -95,6 +95,7 @@ pub use clock::{ClockBehind, ClockJump};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};
+pub use directory::UNFINISHED_RESTORE;
 pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;

@@ -49,6 +49,18 @@ async fn held_empty_directory_is_uninitialised_without_database() {
 }
 
 #[tokio::test]
+async fn unfinished_restore_of_killed_process_is_removed() {
+    let scratch = ScratchDirectory::new();
+    fs::create_dir_all(scratch.path()).unwrap();
+    for name in ["restore-17.unfinished", "restore-17", "other.unfinished"] {
+        fs::write(scratch.path().join(name), "a snapshot").unwrap();
+    }
+    let _directory = scratch.hold().await;
+    let files = scratch.files();
+    assert_eq!(files.keys().collect::<Vec<_>>(), ["lock", "other.unfinished", "restore-17"]);
+}
+
+#[tokio::test]
 async fn sealed_store_is_known_and_opens_with_shares() {
     let scratch = ScratchDirectory::new();
     let directory = scratch.hold().await;
