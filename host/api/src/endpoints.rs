@@ -71,7 +71,7 @@ mod sys_wrapping;
 mod table;
 
 pub(crate) use auth_token::auth;
-pub(crate) use body_check::check_body;
+pub(crate) use body_check::{check_body, unread_failure};
 use bulkhead_access::policies::spelling;
 use bulkhead_wire::request::Request;
 pub(crate) use call::{PermittedCall, PresentQuestion, RequestFields};

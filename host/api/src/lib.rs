@@ -7,18 +7,21 @@
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! endpoints → pipeline → service
+//! file_reception → endpoints → pipeline → service
 //! ```
 //!
-//! - **endpoints** contains the host's own endpoints, a file each; **pipeline** orders the steps of
-//!   a request; **service** is the interface for the server.
+//! - **file_reception** stores large bodies in files; **endpoints** contains the host's own
+//!   endpoints, a file each; **pipeline** orders the steps of a request; **service** is the
+//!   interface for the server.
 //!
 //! Start reading at `pipeline.rs`: the life of a request as a single function.
 
 mod endpoints;
+mod file_reception;
 mod pipeline;
 mod service;
 
+pub use crate::file_reception::{FileReception, FileReceptions};
 pub use crate::service::{
     BodyAdmission, InitialBlock, InitialRequest, InitialValue, Service, ServiceState,
 };

@@ -19,6 +19,7 @@ mod policy_check;
 mod raw;
 mod wrapping;
 
+pub(crate) use policy_check::permits_head;
 pub(crate) use raw::{handle_raw, identify_raw};
 
 use crate::endpoints::{self, FoundEndpoint, HostTable, PublicEndpoint, PublicRequest};
@@ -116,9 +117,13 @@ async fn dispatch(
 ) -> Result<Response, Failure> {
     let is_open_row = destination.is_ok_and(Destination::is_open_row);
     let public = destination.ok().and_then(Destination::public);
+    // The body of a caller without permission was not read either, and policy has to refuse.
+    let takes_file = destination.is_ok_and(Destination::takes_file);
     match (public, authenticated) {
         // The body was not read, so that the request is incomplete.
-        (Some(_), _) | (_, Ok(_)) if request.is_unread => Err(came_too_early()),
+        (Some(_), _) | (_, Ok(_)) if request.is_unread && !takes_file => {
+            Err(endpoints::unread_failure())
+        }
         (Some(endpoint), Ok(caller)) => {
             Box::pin(serve_public(core, table, request, endpoint, Some(caller), trail)).await
         }
@@ -172,15 +177,6 @@ fn is_unauthenticated(refused: &Failure) -> bool {
     refused.kind == FailureKind::PermissionDenied
 }
 
-/// The error for a request with an unread body, because the token or the service became valid only
-/// after the head had arrived.
-fn came_too_early() -> Failure {
-    Failure::new(
-        FailureKind::Unavailable,
-        "the service was opened during this request; send it again",
-    )
-}
-
 /// Serves an endpoint that needs no token.
 async fn serve_public(
     core: &Arc<Core>,
@@ -209,7 +205,7 @@ async fn serve_open_row(
     trail: &mut AuditTrail<'_>,
 ) -> Result<Response, Failure> {
     if request.is_unread {
-        return Err(came_too_early());
+        return Err(endpoints::unread_failure());
     }
     let served = attempt_with_retries(core, request, destination, None, trail).await;
     if served.is_ok() && authentication.is_err_and(is_unauthenticated) {

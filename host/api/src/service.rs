@@ -5,12 +5,15 @@
 //! running request. The next unsealing waits for the end of such a request and undoes any change
 //! that the request could not store.
 
+mod body_admission;
 mod restore;
 mod self_initialisation;
 
+pub use body_admission::BodyAdmission;
 pub use self_initialisation::{InitialBlock, InitialRequest, InitialValue};
 
 use crate::endpoints::{self, EndpointHandler, HostTable};
+use crate::file_reception::FileReceptions;
 use crate::pipeline;
 use bulkhead_access::request_scope;
 use bulkhead_access::sealing::sealed_failure;
@@ -21,7 +24,7 @@ use bulkhead_core::settings::ServiceSettings;
 use bulkhead_core::tables::RouteTables;
 use bulkhead_sandbox::{CallerPresence, SandboxRuntime};
 use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
-use bulkhead_wire::description::{RawAccess, Route, Verb};
+use bulkhead_wire::description::{RawAccess, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
@@ -34,30 +37,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-
-/// The part of a request's body to read. The request's head decides, before anything from an
-/// unknown client is parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BodyAdmission {
-    /// The whole body: the sender's token is valid.
-    Whole,
-    /// Members of these names, and few bytes: the endpoint needs no token.
-    Fields(Vec<String>),
-    /// Nothing: the endpoint needs a token and the sender has no valid token.
-    Nothing,
-    /// Nothing, not even to discard: the sender has no valid token and exceeded the rate limit.
-    /// Holds the failure that answers the request.
-    Refused(Box<Failure>),
-}
-
-impl BodyAdmission {
-    /// Returns the admission of a row that needs no token.
-    fn fields_of(route: &Route) -> Self {
-        let fields = route.fields.iter();
-        let names = fields.flat_map(|field| std::iter::once(&field.name).chain(&field.aliases));
-        Self::Fields(names.cloned().collect())
-    }
-}
 
 /// Default limit for a body of plain HTTP, in bytes.
 const RAW_BODY: u64 = 1 << 20;
@@ -89,6 +68,7 @@ pub struct Service {
     table: HostTable,
     seal: Arc<ServiceSeal>,
     directory: Arc<DataDirectory>,
+    receptions: FileReceptions,
 }
 
 impl Service {
@@ -105,9 +85,10 @@ impl Service {
         let directory = DataDirectory::hold(StoreOptions::at(&settings.directory)).await?;
         audit::check(&settings.audit).await?;
         let table = endpoints::table().map_err(Failure::internal)?;
+        let receptions = FileReceptions::new(&settings.directory);
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));
         let seal = Arc::new(ServiceSeal::new(process, Arc::clone(&directory)));
-        Ok(Arc::new(Self { table, seal, directory }))
+        Ok(Arc::new(Self { table, seal, directory, receptions }))
     }
 
     /// Returns whether a server, in this process or another, runs with the data directory.
@@ -176,49 +157,11 @@ impl Service {
         self.seal.core().map(|core| RouteTables::of(self.table.rows(), &core.catalog))
     }
 
-    /// Decides how much of a request's body is read. Takes no use of the token.
-    pub async fn admit_body(&self, head: &RequestHead<'_>) -> BodyAdmission {
-        match self.admission_of(head).await {
-            BodyAdmission::Whole => BodyAdmission::Whole,
-            admission => match self.seal.check_stranger(head.remote).await {
-                Ok(()) => admission,
-                Err(refused) => BodyAdmission::Refused(Box::new(refused)),
-            },
-        }
-    }
-
     /// Returns whether a request has a valid token. Takes no use of the token.
     pub async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         let Some((core, _in_flight)) = self.seal.enter().await else { return false };
         // If the look-up fails, the request itself looks again and reports the failure.
         core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)
-    }
-
-    async fn admission_of(&self, head: &RequestHead<'_>) -> BodyAdmission {
-        let found = self.table.find(head.verb, head.path);
-        if let Ok(Some(found)) = &found
-            && found.endpoint.route.unauthenticated
-        {
-            return BodyAdmission::fields_of(&found.endpoint.route);
-        }
-        let Some((core, _in_flight)) = self.seal.enter().await else {
-            return BodyAdmission::Nothing;
-        };
-        if matches!(found, Ok(None))
-            && let Some(row) = core.mounts.open_row(head.verb, head.path)
-        {
-            return BodyAdmission::fields_of(&row);
-        }
-        // If the look-up fails, the request itself looks again and reports the failure.
-        match core.tokens.is_held(head.token, head.remote).await {
-            Ok(true) => BodyAdmission::Whole,
-            // The fields tell whether the token was sent to be opened.
-            Ok(false) | Err(_) if endpoints::is_opened_by_caller(head.path) => match &found {
-                Ok(Some(found)) => BodyAdmission::fields_of(&found.endpoint.route),
-                _ => BodyAdmission::Nothing,
-            },
-            Ok(false) | Err(_) => BodyAdmission::Nothing,
-        }
     }
 
     /// Returns the headers that an operator wants in the audit log, by lower-case name. The value
@@ -261,7 +204,7 @@ impl Service {
             return if seals {
                 Response::no_content()
             } else {
-                Response::failed(&sealed_failure())
+                Response::failed(&self.closed_failure(request).await)
             };
         };
         let response = pipeline::handle(&core, &self.table, request, found).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Paths of the host that need `sudo` besides the capability, as `docs/host-endpoints.md` lists
 /// them: the operations, and the path with `{name}` for a segment and `{name+}` for one or more.
-const SUDO: [(&str, &str); 48] = [
+const SUDO: [(&str, &str); 50] = [
     ("read", "sys/audit"),
     ("write", "sys/audit-hash/{path}"),
     ("delete write", "sys/audit/{path}"),
@@ -54,8 +54,10 @@ const SUDO: [(&str, &str); 48] = [
     ("delete read write", "sys/rotate/root/verify"),
     ("write", "sys/seal"),
     ("write", "sys/step-down"),
-    ("read", "sys/storage/raft/snapshot"),
-    ("read", "sys/storage/snapshot"),
+    ("read write", "sys/storage/raft/snapshot"),
+    ("write", "sys/storage/raft/snapshot-force"),
+    ("read write", "sys/storage/snapshot"),
+    ("write", "sys/storage/snapshot-force"),
     ("list", "auth/token/accessors"),
     ("write", "auth/token/revoke-orphan"),
 ];

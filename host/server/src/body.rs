@@ -10,11 +10,12 @@
 
 use crate::body_budget::BodyMemory;
 use crate::config::ListenerConfig;
+use crate::file_body::{self, FileBodyTimeouts};
 use crate::{headers, target};
-use bulkhead_api::BodyAdmission;
+use bulkhead_api::{BodyAdmission, FileReceptions};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind};
-use bulkhead_wire::request::RawBody;
+use bulkhead_wire::request::{RawBody, ReceivedFile};
 use bulkhead_wire::{json, size};
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
@@ -44,6 +45,8 @@ pub(crate) struct BodyContent {
     pub(crate) fields: Map<String, Value>,
     /// The body, if it consists of raw bytes.
     pub(crate) raw: Option<RawBody>,
+    /// The body, if it is stored in a file.
+    pub(crate) file: Option<ReceivedFile>,
     /// Number of body bytes received from the wire.
     pub(crate) bytes: u64,
     /// The body was discarded.
@@ -102,10 +105,27 @@ where
                 join_query(head, queried, read_members(headers, body, &names)?)
             })
         }
+        BodyAdmission::File(receptions) => receive_file(head.parts, body, &receptions).await,
         BodyAdmission::Nothing => discard(head.parts, body, config).await,
+        BodyAdmission::Discarded => Ok(discard_any(head.parts, body, config).await),
         BodyAdmission::Refused(failure) => return Err(*failure),
     };
     Ok(received.unwrap_or_else(|refusal| BodyContent::from_refusal(refusal, bytes)))
+}
+
+/// Receives a body into a file, for any content type.
+async fn receive_file<B>(
+    head: &Parts,
+    body: B,
+    receptions: &FileReceptions,
+) -> Result<BodyContent, Failure>
+where
+    B: Body<Data = Bytes>,
+{
+    target::refuse_query(head.uri.query())?;
+    let received = file_body::receive(body, receptions, FileBodyTimeouts::default());
+    let (file, bytes) = received.await?;
+    Ok(BodyContent { file: Some(file), bytes, ..BodyContent::default() })
 }
 
 /// Joins the fields `queried` of a read, list or delete with the fields of the body. The query of a
@@ -138,6 +158,16 @@ where
     let asks = head.headers.contains_key(EXPECT);
     let bytes = if asks { 0 } else { discard_body(body, config).await? };
     Ok(BodyContent { bytes, is_unread: true, ..BodyContent::default() })
+}
+
+/// Receives the beginning of a body of any size without reading the content. The failure of the
+/// request is another one, so that a body that is too long or too slow is not reported.
+async fn discard_any<B>(head: &Parts, body: B, config: &ListenerConfig) -> BodyContent
+where
+    B: Body<Data = Bytes>,
+{
+    let discarded = discard(head, body, config).await;
+    discarded.unwrap_or_else(|_| BodyContent { is_unread: true, ..BodyContent::default() })
 }
 
 /// Reads a body: JSON, a form, or a component's bytes.

@@ -177,11 +177,12 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         let token = headers::token(&head.headers)?;
         // From here on a malformed query or body becomes a request with a refusal, which the audit
         // log records. The rate limits below are not recorded.
-        let asks = RequestHead { verb, path: &path, token: token.as_ref(), remote: remote.ip() };
+        let (asking, wrap_ttl) = (token.as_ref(), None);
+        let asks = RequestHead { verb, path: &path, token: asking, remote: remote.ip(), wrap_ttl };
         self.check_streams(arrival, self.answerer.has_token(&asks)).await?;
         let ReceivedContent { verb, content, wrap_ttl, memory } =
             self.receive(head, &asks, body).await?;
-        let BodyContent { fields, raw, bytes: body_bytes, is_unread, refusal } = content;
+        let BodyContent { fields, raw, file, bytes: body_bytes, is_unread, refusal } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
         let request = Request {
             id: random::uuid()?,
@@ -190,6 +191,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             token,
             fields,
             raw,
+            file,
             body_bytes,
             is_unread,
             refusal,
@@ -258,7 +260,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             return Ok(ReceivedContent { verb, content, wrap_ttl, memory: None });
         }
         let mut memory = self.body_budget.begin(asks.remote);
-        let asks = RequestHead { verb, ..*asks };
+        let asks = RequestHead { verb, wrap_ttl, ..*asks };
         let admitted = match body.is_end_stream() {
             true => BodyAdmission::Whole,
             false => self.answerer.admit_body(&asks).await,

@@ -7,12 +7,12 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! client_usage → compile_worker → compression → detach_on_drop → error_body → hardening
-//! → headers → log → proxies → target → tls → write_timeout → body_budget → client_concurrency
-//! → answerer → config → connection_slots → dev_tls → answer_budget → body → options → answer_body
-//! → handed_sockets → http → connection → raw → listener → service_manager → signals
-//! → seal_wrapper → process
-//! → dev → production → diagnose → start_check → inspect → snapshot_file → data_check
+//! client_usage → compile_worker → compression → detach_on_drop → error_body → file_body
+//! → hardening → headers → log → proxies → target → tls → write_timeout → body_budget
+//! → client_concurrency → answerer → config → connection_slots → dev_tls → answer_budget → body
+//! → options → answer_body → handed_sockets → http → connection → raw → listener
+//! → service_manager → signals → seal_wrapper → process → dev → production → diagnose
+//! → start_check → inspect → snapshot_file → data_check
 //! ```
 
 mod answer_body;
@@ -33,6 +33,7 @@ pub mod dev;
 mod dev_tls;
 pub mod diagnose;
 mod error_body;
+mod file_body;
 pub mod handed_sockets;
 pub mod hardening;
 pub mod headers;

@@ -4,8 +4,10 @@ use crate::description::Verb;
 use crate::failure::Failure;
 use crate::secret::Secret;
 use serde_json::{Map, Value};
+use std::any::Any;
 use std::fmt;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The head of a request, available before the body.
@@ -19,6 +21,8 @@ pub struct RequestHead<'a> {
     pub token: Option<&'a Secret>,
     /// As [`Request::remote`].
     pub remote: IpAddr,
+    /// As [`Request::wrap_ttl`]; `None` until the header is read.
+    pub wrap_ttl: Option<u64>,
 }
 
 /// One request.
@@ -36,6 +40,8 @@ pub struct Request {
     pub fields: Map<String, Value>,
     /// The body, if the route takes bytes; `fields` are then the query's fields.
     pub raw: Option<RawBody>,
+    /// The body, if the route takes a file.
+    pub file: Option<ReceivedFile>,
     /// Size of the received body in bytes, for the route's limit.
     pub body_bytes: u64,
     /// The body was discarded unread, because the sender had no valid token. `fields` and `raw` are
@@ -90,6 +96,27 @@ impl fmt::Debug for RawBody {
     }
 }
 
+/// A body in a file, because the body may be larger than memory.
+#[derive(Clone)]
+pub struct ReceivedFile {
+    path: PathBuf,
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl ReceivedFile {
+    /// Wraps a complete body. `owner` removes the file when the last clone is dropped.
+    #[must_use]
+    pub fn new(path: PathBuf, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { path, _owner: owner }
+    }
+
+    /// Returns the path of the file, which exists as long as this value.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// Shows neither the token nor any field's value: any value may be a password.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -122,6 +149,7 @@ mod tests {
             token: Some(Secret::new("bhs.0123")),
             fields: fields.as_object().unwrap().clone(),
             raw: Some(RawBody::new(b"canary".to_vec())),
+            file: None,
             body_bytes: 48,
             is_unread: false,
             refusal: None,

@@ -11,7 +11,7 @@ use bulkhead_tests::Client;
 use serde_json::{Value, json};
 
 /// Old and new base paths of the same endpoints.
-const MOVED: [[&str; 2]; 8] = [
+const MOVED: [[&str; 2]; 9] = [
     ["sys/policy", "sys/policies/acl"],
     ["sys/renew", "sys/leases/renew"],
     ["sys/revoke", "sys/leases/revoke"],
@@ -19,6 +19,7 @@ const MOVED: [[&str; 2]; 8] = [
     ["sys/revoke-force", "sys/leases/revoke-force"],
     ["sys/rotate/keyring", "sys/rotate"],
     ["sys/storage/raft/snapshot", "sys/storage/snapshot"],
+    ["sys/storage/raft/snapshot-force", "sys/storage/snapshot-force"],
     ["sys/mounts/auth", "sys/auth"],
 ];
 

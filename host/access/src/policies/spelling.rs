@@ -25,7 +25,7 @@ const FOLDED_NAMES: [FoldedNames; 4] = [
 
 /// Second base paths (most are older paths), each with the base path used for rules. Both base
 /// paths have the same endpoints.
-pub const MOVED: [(&str, &str); 7] = [
+pub const MOVED: [(&str, &str); 8] = [
     ("sys/policy", "sys/policies/acl"),
     ("sys/renew", "sys/leases/renew"),
     ("sys/revoke", "sys/leases/revoke"),
@@ -33,6 +33,7 @@ pub const MOVED: [(&str, &str); 7] = [
     ("sys/revoke-force", "sys/leases/revoke-force"),
     ("sys/rotate/keyring", "sys/rotate"),
     ("sys/storage/raft/snapshot", "sys/storage/snapshot"),
+    ("sys/storage/raft/snapshot-force", "sys/storage/snapshot-force"),
 ];
 
 /// The two paths for reading and tuning an auth method; only the second path needs `sudo`. A grant

@@ -16,6 +16,8 @@ pub(crate) struct Endpoint {
     /// Reads the present values of the fields that need `sudo`. `None`: the record of the row's
     /// `existence` has the values.
     pub(crate) present: Option<PresentReader>,
+    /// The body has any size and form, and is stored in a file.
+    pub(crate) takes_file: bool,
 }
 
 impl Endpoint {
@@ -48,6 +50,7 @@ pub(super) struct EndpointBuilder {
     effect: SideEffect,
     goes_unrecorded: bool,
     present: Option<PresentReader>,
+    takes_file: bool,
 }
 
 /// Begins a row for GET.
@@ -73,7 +76,8 @@ pub(super) fn list(path: &str, about: &str) -> EndpointBuilder {
 impl EndpointBuilder {
     fn new(verb: Verb, path: &str, about: &str) -> Self {
         let route = Route::new(verb, path, about);
-        Self { route, effect: SideEffect::Pure, goes_unrecorded: false, present: None }
+        let effect = SideEffect::Pure;
+        Self { route, effect, goes_unrecorded: false, present: None, takes_file: false }
     }
 
     /// Adds captures and body fields.
@@ -106,6 +110,13 @@ impl EndpointBuilder {
         self
     }
 
+    /// Takes a body of any size and form, which is stored in a file, from callers with permission
+    /// for the request.
+    pub(super) fn takes_file(mut self) -> Self {
+        self.takes_file = true;
+        self
+    }
+
     /// Sets the function for reading the present values of the fields that need `sudo`.
     pub(super) fn with_present_values(
         mut self,
@@ -134,10 +145,10 @@ impl EndpointBuilder {
         self,
         handler: impl for<'a> AsyncHandler<'a, PermittedCall<'a>, Reply> + 'static,
     ) -> Endpoint {
-        let Self { route, effect, goes_unrecorded, present } = self;
+        let Self { route, effect, goes_unrecorded, present, takes_file } = self;
         let handler: PermittedHandler = Box::new(handler);
         let answers = EndpointHandler::Permitted { handler, effect, goes_unrecorded };
-        Endpoint { route, answers, present }
+        Endpoint { route, answers, present, takes_file }
     }
 
     /// Answers every caller, with or without a token, while the service is open.
@@ -158,7 +169,7 @@ impl EndpointBuilder {
 
     fn public(self, answers: EndpointHandler) -> Endpoint {
         let route = Route { unauthenticated: true, ..self.route };
-        Endpoint { route, answers, present: None }
+        Endpoint { route, answers, present: None, takes_file: false }
     }
 }
 

@@ -55,6 +55,11 @@ impl Destination<'_> {
         endpoint.goes_unrecorded()
     }
 
+    /// Returns true if the endpoint takes a body that is stored in a file.
+    pub(super) fn takes_file(&self) -> bool {
+        matches!(&self.place, ServingCode::Host(endpoint) if endpoint.takes_file)
+    }
+
     /// Begins a unit of work for a request to this destination.
     pub(super) fn begin_unit(&self, core: &Core) -> Unit {
         match &self.place {

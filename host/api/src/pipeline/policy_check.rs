@@ -7,11 +7,13 @@ use super::destination::Destination;
 use super::operation::operation;
 use crate::endpoints;
 use bulkhead_access::policies::acl::{AccessRequest, Acl};
+use bulkhead_access::tokens::Caller;
+use bulkhead_core::Core;
 use bulkhead_core::permit::Permit;
-use bulkhead_wire::description::{Operation, Verb};
+use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields::FoldedFields;
-use bulkhead_wire::request::Request;
+use bulkhead_wire::request::{Request, RequestHead};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -66,6 +68,26 @@ pub(super) async fn permit(
         Permit::ask(&acl, &question)
     });
     comparing.await.map_err(|_| Failure::internal("holding a request against policies panicked"))?
+}
+
+/// Checks whether the caller's policies allow a request by its head, before the body is received.
+/// The parameters are checked with the body.
+pub(crate) async fn permits_head(
+    core: &Core,
+    caller: &Caller,
+    head: &RequestHead<'_>,
+    route: &Route,
+) -> Result<bool, Failure> {
+    let rights = core.rights_of(&caller.record).await?;
+    let act = AccessRequest {
+        path: head.path,
+        operation: operation(head.verb, false),
+        sudo: route.sudo,
+        wrap_ttl: head.wrap_ttl,
+        fields: &Map::new(),
+        schema: &route.fields,
+    };
+    Ok(Permit::ask_apart_from_parameters(&rights.acl, &act).is_ok())
 }
 
 /// Returns the parameters sent by the caller, including unknown parameters but without the

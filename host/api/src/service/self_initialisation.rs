@@ -176,6 +176,7 @@ impl Service {
             body_bytes: text.len() as u64,
             fields,
             raw: None,
+            file: None,
             is_unread: false,
             refusal: None,
             audited_headers: Vec::new(),

@@ -232,6 +232,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         token: Some(Secret::new(token)),
         fields,
         raw: None,
+        file: None,
         body_bytes: 0,
         is_unread: false,
         refusal: None,

@@ -39,6 +39,7 @@ mod passwords;
 mod policies;
 mod probe;
 mod quotas;
+mod restores;
 mod scheduled_snapshots;
 mod second_opinion;
 mod snapshots;

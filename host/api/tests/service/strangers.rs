@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 impl Bed {
     async fn admitted(&self, token: &str, path: &str) -> BodyAdmission {
         let (token, remote) = (Secret::new(token), "127.0.0.1".parse().unwrap());
-        let head = RequestHead { verb: Verb::Write, path, token: Some(&token), remote };
+        let (token, wrap_ttl) = (Some(&token), None);
+        let head = RequestHead { verb: Verb::Write, path, token, remote, wrap_ttl };
         self.service.admit_body(&head).await
     }
 }

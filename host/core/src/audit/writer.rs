@@ -105,7 +105,7 @@ impl AuditLineWriter<'_> {
     }
 
     /// Writes the fields that the endpoint reads, hashes of the names of all other fields, and the
-    /// body length of a raw, unread or partly shown body.
+    /// body length of a raw, stored, unread or partly shown body.
     fn fields(&self, object: &mut JsonObject<'_>) {
         let AuditSubject { request, .. } = self.subject;
         let is_trusted = self.subject.is_trusted();
@@ -129,7 +129,8 @@ impl AuditLineWriter<'_> {
             object.member("elided_members", &members);
         }
         let is_unread = request.is_unread || (request.refusal.is_some() && request.body_bytes > 0);
-        if request.raw.is_some() || is_unread || members > 0 {
+        let has_bytes = request.raw.is_some() || request.file.is_some();
+        if has_bytes || is_unread || members > 0 {
             object.member("body_bytes", &request.body_bytes);
         }
     }

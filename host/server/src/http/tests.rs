@@ -3,6 +3,7 @@
 use super::*;
 use crate::body::{collect_body, read_body};
 use crate::proxies::TrustedProxies;
+use bulkhead_api::FileReceptions;
 use bulkhead_wire::failure::FailureKind;
 use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::sync;
@@ -11,7 +12,9 @@ use hyper::body::Frame;
 use hyper::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderMap};
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll};
@@ -52,6 +55,12 @@ impl Body for Frames {
             None => Poll::Ready(None),
         }
     }
+}
+
+/// Returns the folder for bodies that are sent to this path.
+fn file_folder(path: &str) -> PathBuf {
+    let name = format!("bulkhead-http-{}-{}", std::process::id(), path.replace('/', "-"));
+    std::env::temp_dir().join(name)
 }
 
 /// An answerer that repeats the request, delays requests for `wait`, and panics at `panic`.
@@ -105,6 +114,10 @@ impl RequestAnswerer for Echo {
                 BodyAdmission::Refused(Box::new(Failure::new(FailureKind::RateLimited, "later")))
             }
             "open" => BodyAdmission::Fields(vec!["key".to_owned()]),
+            "denied" => BodyAdmission::Discarded,
+            path if path.starts_with("file/") => {
+                BodyAdmission::File(FileReceptions::new(&file_folder(path)))
+            }
             _ => BodyAdmission::Whole,
         }
     }
@@ -148,7 +161,8 @@ impl RequestAnswerer for Echo {
             json!({"verb": format!("{:?}", request.verb), "path": request.path, "token": token,
                    "fields": request.fields, "bytes": request.body_bytes, "id": request.id,
                    "unread": request.is_unread,
-                   "raw": request.raw.map(|raw| raw.bytes().len())}),
+                   "raw": request.raw.map(|raw| raw.bytes().len()),
+                   "file": request.file.map(|file| fs::read_to_string(file.path()).unwrap())}),
         )
     }
 }
@@ -590,4 +604,60 @@ async fn plain_streams_over_limit_need_known_caller() {
         let reply = front.serve(request, RequestArrival { requests, ..here() }).await;
         assert_eq!(reply.status(), status, "{header}, {requests}");
     }
+}
+
+#[tokio::test]
+async fn file_body_of_any_type_reaches_answerer() {
+    let folder = file_folder("file/whole");
+    fs::create_dir_all(&folder).unwrap();
+    for content_type in ["", "application/json", "application/x-www-form-urlencoded", "text/plain"]
+    {
+        let mut http_request = request("POST", "/v1/file/whole", "{no JSON=&");
+        if !content_type.is_empty() {
+            http_request.headers_mut().insert(CONTENT_TYPE, content_type.parse().unwrap());
+        }
+        let (status, _, body) = serve_once(http_request).await;
+        assert_eq!((status, &body["file"]), (200, &json!("{no JSON=&")), "{body}");
+        let rest = (&body["bytes"], &body["fields"], &body["raw"], &body["unread"]);
+        assert_eq!(rest, (&json!(10), &json!({}), &Value::Null, &json!(false)));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "the file ends with the request");
+    }
+    let (status, _, body) = serve_once(request("POST", "/v1/file/whole?x=1", "a")).await;
+    assert_eq!(status, 400, "{body}");
+    let (status, _, body) = serve_once(request("POST", "/v1/file/whole", "")).await;
+    assert_eq!((status, &body["file"]), (200, &Value::Null), "an empty body is not stored");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn file_body_exceeds_limit_of_listener() {
+    let folder = file_folder("file/large");
+    fs::create_dir_all(&folder).unwrap();
+    let frames = usize::try_from(MOST).unwrap() / MIB * 3;
+    let body = Frames { left: frames, silent: false };
+    let builder = hyper::Request::builder().method("PUT").uri("/v1/file/large").header(HOST, "x");
+    let reply = front().0.serve(builder.body(body).unwrap(), here()).await;
+    let body: Value = serde_json::from_slice(&reply.into_parts().1.into_bytes()).unwrap();
+    assert_eq!(body["bytes"], json!(frames * MIB));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn denied_file_body_is_never_too_large() {
+    for left in [1, 100] {
+        let body = Frames { left, silent: false };
+        let builder = hyper::Request::builder().method("POST").uri("/v1/denied").header(HOST, "x");
+        let reply = front().0.serve(builder.body(body).unwrap(), here()).await;
+        let status = reply.status().as_u16();
+        let body: Value = serde_json::from_slice(&reply.into_parts().1.into_bytes()).unwrap();
+        assert_eq!((status, &body["unread"]), (200, &json!(true)), "{body}");
+    }
+    let builder = hyper::Request::builder().method("POST").uri("/v1/denied").header(HOST, "x");
+    let body = Frames { left: 1, silent: true };
+    let expecting = builder.header(EXPECT, "100-continue").body(body).unwrap();
+    let reply = front().0.serve(expecting, here()).await;
+    let body: Value = serde_json::from_slice(&reply.into_parts().1.into_bytes()).unwrap();
+    assert_eq!((&body["bytes"], &body["unread"]), (&json!(0), &json!(true)));
 }

@@ -51,6 +51,7 @@ pub(super) fn as_recorded(request: &RawRequest, access: &RawAccess) -> Request {
         token: None,
         fields: Map::new(),
         raw: None,
+        file: None,
         body_bytes: request.body.len() as u64,
         is_unread: false,
         refusal: request.refusal.clone(),

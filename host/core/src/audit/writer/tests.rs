@@ -9,7 +9,7 @@ use crate::mounts::BuiltinMount;
 use bulkhead_access::log::Log;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::log_level::LogLevel;
-use bulkhead_wire::request::{RawBody, Request};
+use bulkhead_wire::request::{RawBody, ReceivedFile, Request};
 use bulkhead_wire::route::RouteTable;
 use std::path::Path;
 use std::sync::Arc;
@@ -64,6 +64,7 @@ fn request(path: &str) -> Request {
         token: None,
         fields: Map::new(),
         raw: None,
+        file: None,
         body_bytes: 0,
         is_unread: false,
         refusal: None,
@@ -163,6 +164,12 @@ fn raw_body_records_length_beside_fields() {
     let data = json!({ hash("version"): hash("1.0.0") });
     assert_eq!((&line["body_bytes"], &line["data"]), (&json!(7), &data));
     assert!(!line.to_string().contains("hunter2"), "{line}");
+    let file = Some(ReceivedFile::new("hunter2".into(), Arc::new(())));
+    let sent = Request { file, body_bytes: 9, ..request("sys/storage/snapshot") };
+    let line = written_of(&sent, "", |writer, out| {
+        writer.request((b"", b""), out);
+    });
+    assert!(line["body_bytes"] == 9 && !line.to_string().contains("hunter2"), "{line}");
     let line = written("x/y", "", |writer, out| {
         writer.request((b"", b""), out);
     });
