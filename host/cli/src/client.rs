@@ -19,6 +19,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -61,6 +62,8 @@ pub(crate) enum RequestBody {
     MergePatch(Value),
     /// The bytes of a component.
     Component(Vec<u8>),
+    /// The content of a file, which is read while it is sent.
+    File(PathBuf),
 }
 
 impl ServerRequest {
@@ -86,6 +89,12 @@ impl ServerRequest {
     #[must_use]
     pub(crate) fn with_component(self, component: Vec<u8>) -> Self {
         Self { body: Some(RequestBody::Component(component)), ..self }
+    }
+
+    /// Adds a file as the body. Only `upload` sends such a request.
+    #[must_use]
+    pub(crate) fn with_file(self, file: PathBuf) -> Self {
+        Self { body: Some(RequestBody::File(file)), ..self }
     }
 
     /// Returns true for a login, which needs no token.
@@ -272,7 +281,8 @@ pub(crate) fn build_request(
     call: &ServerRequest,
 ) -> Result<Request<Full<Bytes>>, String> {
     let (content, body) = match &call.body {
-        None => (None, Bytes::new()),
+        // `upload` adds the file.
+        None | Some(RequestBody::File(_)) => (None, Bytes::new()),
         Some(RequestBody::Json(fields)) => {
             (Some("application/json"), Bytes::from(fields.to_string()))
         }

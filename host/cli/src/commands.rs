@@ -28,6 +28,7 @@ mod read;
 mod rekey;
 mod secrets;
 mod snapshot;
+mod snapshot_restore;
 mod status;
 mod token;
 mod unwrap;
@@ -41,7 +42,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 71] = [
+const ALL: [&Command; 74] = [
     &read::READ,
     &write::WRITE,
     &patch::PATCH,
@@ -113,6 +114,9 @@ const ALL: [&Command; 71] = [
     &rekey::REKEY,
     &snapshot::SAVE,
     &snapshot::RAFT_SAVE,
+    &snapshot_restore::RESTORE,
+    &snapshot_restore::RAFT_RESTORE,
+    &operator::RELEASE,
 ];
 
 /// Returns the command whose name `args` begin with, and the remaining arguments.

@@ -64,6 +64,8 @@ fn body_words(body: Option<&RequestBody>) -> Vec<String> {
             header("Content-Type", "application/wasm"),
             "--data-binary @COMPONENT.wasm".to_owned(),
         ],
+        // The file is read while it is sent.
+        Some(RequestBody::File(file)) => vec![format!("-T {}", quoted_path(file))],
     }
 }
 

@@ -9,6 +9,11 @@ use std::path::Path;
 /// snapshot, or the reason why the file is not a complete snapshot.
 pub type SnapshotInspector<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
 
+/// A function that restores a snapshot into the data directory of a server that does not run:
+/// directory, snapshot, and whether data in the directory may be replaced. Returns a line about the
+/// snapshot, or the reason why the directory is unchanged.
+pub type DirectoryRestorer<'a> = &'a dyn Fn(&Path, &Path, bool) -> Result<String, String>;
+
 /// The streams and variables of a command.
 pub struct CommandIo<'a> {
     /// Standard input, read only for `-` or for a secret that is not on the command line.
@@ -23,6 +28,8 @@ pub struct CommandIo<'a> {
     pub hide: Option<HideInput<'a>>,
     /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
-    /// Checks a snapshot that was saved.
+    /// Checks a snapshot that was saved or is to be restored.
     pub inspect_snapshot: SnapshotInspector<'a>,
+    /// Restores a snapshot without a server.
+    pub restore_directory: DirectoryRestorer<'a>,
 }

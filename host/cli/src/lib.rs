@@ -7,9 +7,9 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → download → io
-//! → options → token_file → curl → output → refusal → sample_policy → wrapping → settings → session
-//! → command → commands → completion
+//! input → keyboard → nearest → option → problem → terminal → tls → yaml → client → download
+//! → upload → io → options → token_file → curl → output → refusal → sample_policy → wrapping
+//! → settings → session → command → commands → completion
 //! ```
 
 mod client;
@@ -33,10 +33,11 @@ mod settings;
 mod terminal;
 mod tls;
 mod token_file;
+mod upload;
 mod wrapping;
 mod yaml;
 
-pub use io::{CommandIo, SnapshotInspector};
+pub use io::{CommandIo, DirectoryRestorer, SnapshotInspector};
 pub use nearest::find_nearest;
 pub use options::double_dashes;
 

@@ -319,12 +319,26 @@ impl<'a, 'io> Session<'a, 'io> {
         self.wrapping_time.get_or_insert((header, HeaderValue::from_static(time)));
     }
 
-    /// Checks a snapshot that was saved. Returns a line about the snapshot.
+    /// Checks the file of a snapshot. Returns a line about the snapshot.
     ///
     /// # Errors
     /// The reason why the file is not a complete snapshot.
     pub(crate) fn inspect_snapshot(&self, file: &Path) -> Result<String, String> {
         (self.io.inspect_snapshot)(file)
+    }
+
+    /// Restores a snapshot into the data directory of a server that does not run. `replaces` data
+    /// in the directory, if there are any. Returns a line about the snapshot.
+    ///
+    /// # Errors
+    /// The reason why the directory is unchanged.
+    pub(crate) fn restore_directory(
+        &self,
+        directory: &Path,
+        snapshot: &Path,
+        replaces: bool,
+    ) -> Result<String, String> {
+        (self.io.restore_directory)(directory, snapshot, replaces)
     }
 
     /// Prints a note on standard error.

@@ -10,6 +10,7 @@ mod nodes;
 mod plugin;
 mod shell;
 mod snapshot;
+mod snapshot_restore;
 mod token;
 mod unwrap;
 mod wrapping;
@@ -60,6 +61,9 @@ fn read_request(stream: &TcpStream) -> Asked {
     let mut headers = String::new();
     while reader.read_line(&mut headers).unwrap() > 2 {}
     let headers = headers.to_lowercase();
+    if headers.contains("expect: 100-continue") {
+        (&*stream).write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+    }
     let size =
         headers.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
     let mut body = vec![0; size.parse().unwrap()];
@@ -87,6 +91,7 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
         hide,
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
+        restore_directory: &|_, _, _| Err("no directory".to_owned()),
     };
     let code = run(args.iter().map(OsString::from), &mut io);
     Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
@@ -287,6 +292,7 @@ fn keys_failing_to_print_are_reported_lost() {
         hide,
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
+        restore_directory: &|_, _, _| Err("no directory".to_owned()),
     };
     assert_eq!(
         run(["operator", "init", "-key-shares=1"].map(OsString::from).into_iter(), &mut io),
@@ -357,6 +363,7 @@ fn unseal_key_prompt_hides_typed_key() {
         hide: Some(&hide),
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
+        restore_directory: &|_, _, _| Err("no directory".to_owned()),
     };
     assert_eq!(run(["operator", "unseal"].map(OsString::from).into_iter(), &mut io), 0);
     assert_eq!(canned.asked_once().2, r#"{"key":"c0ffee"}"#);

@@ -1,12 +1,12 @@
 //! `bulkhead operator snapshot inspect`: the manifest of a snapshot, without a server and without a
-//! key.
+//! key. Also the restoration of a snapshot without a server.
 //!
 //! This file prevents an incomplete backup from being taken for a complete one: the manifest is
 //! printed after the whole file was read and its digests were found right.
 
 use crate::diagnose::is_json;
 use bulkhead_cli::double_dashes;
-use bulkhead_store::{SnapshotSummary, inspect_snapshot};
+use bulkhead_store::{SnapshotManifest, SnapshotSummary, inspect_snapshot, restore_directory};
 use lexopt::ValueExt;
 use serde_json::json;
 use std::ffi::OsString;
@@ -84,8 +84,22 @@ pub fn run(request: &SnapshotRequest, out: &mut dyn Write) -> Result<(), String>
 /// The reason why the file is not a complete snapshot.
 pub fn describe(file: &Path) -> Result<String, String> {
     let summary = inspect_snapshot(file).map_err(|fault| fault.to_string())?;
-    let (records, taken_at) = (summary.manifest.records, summary.manifest.taken_at);
-    Ok(format!("a snapshot of {records} records, taken at {taken_at}"))
+    Ok(describe_manifest(&summary.manifest))
+}
+
+fn describe_manifest(manifest: &SnapshotManifest) -> String {
+    let SnapshotManifest { records, taken_at, .. } = manifest;
+    format!("a snapshot of {records} records, taken at {taken_at}")
+}
+
+/// Restores a snapshot into the data directory of a server that does not run, and returns a line
+/// about the snapshot. `replaces` data in the directory, if there are any.
+///
+/// # Errors
+/// The reason why the directory is unchanged.
+pub async fn restore(directory: &Path, file: &Path, replaces: bool) -> Result<String, String> {
+    let restored = restore_directory(directory, file, replaces).await;
+    restored.map(|manifest| describe_manifest(&manifest)).map_err(|fault| fault.to_string())
 }
 
 fn print_json(summary: &SnapshotSummary, out: &mut dyn Write) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! `bulkhead operator unseal · seal · rotate · key-status`: operation of the seal.
+//! `bulkhead operator unseal · seal · rotate · key-status · release`: operation of the seal, and
+//! the end of a restoration.
 //!
 //! This file prevents an unseal key from entering a shell's history or a process list: `unseal`
 //! asks for the key or reads it from standard input.
@@ -58,6 +59,17 @@ pub(crate) const KEY_STATUS: Command = Command {
     run: key_status,
 };
 
+pub(crate) const RELEASE: Command = Command {
+    words: "operator release",
+    takes: "",
+    about: "start due work after a restoration: leases end, passwords are rotated\n\n\
+            Make sure that no other server works with the same data: \
+            two servers would rotate the same\npassword, and each would store another one.",
+    options: &[],
+    wrapping: AnswerWrapping::Sent,
+    run: release,
+};
+
 fn unseal(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let body = if session.options.switch("reset") {
         let [] = session.words()?;
@@ -85,6 +97,12 @@ fn rotate(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let answer = session.ask("rotating", &ServerRequest::new(Method::PUT, "sys/rotate"))?;
     session.show_or(&answer, "a new key encrypts from now on")
+}
+
+fn release(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
+    let [] = session.words()?;
+    let answer = session.ask("releasing", &ServerRequest::new(Method::POST, "sys/release"))?;
+    session.show_or(&answer, "due work starts now")
 }
 
 fn key_status(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const ABOUT: &str = "save a snapshot of all data to FILE, while the server works\n\n\
     The file opens with the keys of the data directory: unseal keys, recovery keys, or the key \
     of a\nstatic seal. Anyone with FILE and these keys can decrypt the data. An existing FILE is \
-    replaced\nafter the new snapshot is complete. No command restores a snapshot yet.";
+    replaced\nafter the new snapshot is complete.";
 
 /// Reason for the refusal of a wrapping time.
 const NO_WRAPPING: &str = "a snapshot is a file and is sealed already";

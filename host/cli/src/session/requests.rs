@@ -8,10 +8,12 @@ use crate::problem::CommandProblem;
 use crate::refusal::{self, RefusalContext, TokenSource};
 use crate::sample_policy;
 use crate::settings;
+use crate::upload;
 use bulkhead_wire::secret::Secret;
 use hyper::Method;
 use serde_json::Value;
 use std::io::Write;
+use std::path::Path;
 
 /// The identity that a request is made with.
 pub(crate) enum RequestIdentity {
@@ -143,6 +145,22 @@ impl Session<'_, '_> {
         self.print_instead(&caller, call)?;
         let answer = download::download((&self.server, &self.trust), &caller, call, sink);
         self.accept(doing, answer.map_err(|error| unanswered(doing, error))?).map(drop)
+    }
+
+    /// Sends a request with the content of `file` as the body, which is read while it is sent.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) fn upload(
+        &self,
+        doing: &str,
+        call: &ServerRequest,
+        file: &Path,
+    ) -> Result<ServerAnswer, CommandProblem> {
+        let caller = self.caller_of_shown(RequestIdentity::Own)?;
+        self.print_instead(&caller, call)?;
+        let answer = upload::upload((&self.server, &self.trust), &caller, call, file);
+        self.accept(doing, answer.map_err(|error| unanswered(doing, error))?)
     }
 
     /// Returns the refusal that `answer` is.

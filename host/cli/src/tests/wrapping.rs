@@ -7,7 +7,7 @@ use crate::wrapping::AnswerWrapping;
 use std::sync::{Arc, Mutex};
 
 /// Arguments with which each command asks the server, and its standard input.
-const TYPED: [(&str, &[&str], &str); 71] = [
+const TYPED: [(&str, &[&str], &str); 74] = [
     ("read", &["a"], ""),
     ("write", &["a", "k=v"], ""),
     ("patch", &["a", "k=v"], ""),
@@ -79,6 +79,9 @@ const TYPED: [(&str, &[&str], &str); 71] = [
     ("operator rekey", &["-init"], ""),
     ("operator snapshot save", &["a.snap"], ""),
     ("operator raft snapshot save", &["a.snap"], ""),
+    ("operator snapshot restore", &["a.snap"], ""),
+    ("operator raft snapshot restore", &["a.snap"], ""),
+    ("operator release", &[], ""),
 ];
 
 /// A server that wraps its answer if a request asks for that, and otherwise gives a secret away.
