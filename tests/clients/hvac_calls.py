@@ -621,6 +621,17 @@ def server(client):
     with tarfile.open(fileobj=io.BytesIO(snapshot.content)) as archive:
         names = archive.getnames()
     assert names[0] == "meta.json" and names[-1] == "SHA256SUMS.sealed", names
+    for restore in [client.sys.restore_raft_snapshot, client.sys.force_restore_raft_snapshot]:
+        client.sys.create_or_update_policy("late", 'path "a" {}')
+        restored = restore(snapshot.content)
+        assert restored.status_code == 204, restored
+        assert "late" not in client.sys.list_policies()["data"]["policies"]
+        assert "snapshot" in refused(exceptions.InvalidRequest, restore, b"no snapshot")
+        assert "empty" in refused(exceptions.InvalidRequest, restore, b"")
+    # The body may also be a file.
+    restored = client.sys.restore_raft_snapshot(io.BytesIO(snapshot.content))
+    assert restored.status_code == 204, restored
+    client.write_data("sys/release", data={})
 
 
 def userpass(client):

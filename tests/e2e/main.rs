@@ -58,6 +58,7 @@ mod refusals;
 mod rekey;
 mod request_fields;
 mod restored;
+mod restores;
 mod root_rotation;
 mod scheduled_snapshots;
 mod scheduler;

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -35,6 +36,15 @@ func state() {
 	var snapshot bytes.Buffer
 	check(sys.RaftSnapshot(&snapshot))
 	demand(snapshot.Len() > 1024, "the snapshot has content: ", snapshot.Len())
+	for _, force := range []bool{false, true} {
+		check(sys.PutPolicy("late", readNotes))
+		check(sys.RaftSnapshotRestore(bytes.NewReader(snapshot.Bytes()), force))
+		demand(!slices.Contains(must(sys.ListPolicies()), "late"), "the data are those of before")
+		// Without a length the module sends chunks.
+		chunks := struct{ io.Reader }{bytes.NewReader(snapshot.Bytes())}
+		check(sys.RaftSnapshotRestore(chunks, force))
+		refused(sys.RaftSnapshotRestore(strings.NewReader("none"), force), 400, "snapshot")
+	}
 	help := must(client().Help("sys/mounts"))
 	demand(help.Help != "", help)
 }
