@@ -91,8 +91,7 @@ pub(crate) fn lines_to(log: &Arc<dyn Log>) -> LogSink {
     let log = Arc::clone(log);
     Arc::new(move |level, plugin, event, pairs| {
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let pairs: Vec<(&str, String)> =
-            plugin.log_pairs().into_iter().chain(pairs).collect();
+        let pairs: Vec<(&str, String)> = plugin.log_pairs().into_iter().chain(pairs).collect();
         log.line(level, event, &pairs);
     })
 }

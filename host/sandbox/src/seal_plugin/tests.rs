@@ -139,7 +139,7 @@ async fn load(
     let lines = LogLines::default();
     let shared = Arc::clone(&lines);
     let log: LogSink = Arc::new(move |level, plugin, event, pairs| {
-        shared.lock().unwrap().push(format!("{} {plugin} {event} {pairs:?}", level.word()));
+        shared.lock().unwrap().push(format!("{} {} {event} {pairs:?}", level.word(), plugin.name));
     });
     let outbound = OutboundNetwork::default();
     let surroundings = SealSurroundings { own_addresses, outbound: &outbound, log };
