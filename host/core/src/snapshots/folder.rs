@@ -8,7 +8,7 @@
 use super::ScheduledSnapshot;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use rustix::fs::{Access, access};
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -87,10 +87,12 @@ impl ScheduledSnapshot {
     /// As [`Self::delete_oldest`].
     pub(crate) fn delete_unfinished(&self) -> Result<(), Failure> {
         for (_, file) in self.files(|name| self.name.is_unfinished(name).then_some(0))? {
-            let deleted = File::open(&file).and_then(|open| {
+            let deleted = OpenOptions::new().write(true).open(&file).and_then(|open| {
                 // A process that still writes the file holds the lock.
-                open.try_lock()?;
-                fs::remove_file(&file)
+                match open.try_lock() {
+                    Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+                    Ok(()) | Err(TryLockError::Error(_)) => fs::remove_file(&file),
+                }
             });
             deleted.map_err(|error| unusable("delete", &file, &error))?;
         }
