@@ -179,7 +179,7 @@ impl Bed {
         statuses
     }
 
-    fn lines_with(&self, part: &str) -> usize {
+    fn count_lines(&self, part: &str) -> usize {
         self.log.0.lock().unwrap().iter().filter(|line| line.contains(part)).count()
     }
 }
@@ -235,7 +235,7 @@ async fn sealed_service_opens_when_keeper_returns() {
     assert_eq!(status, 503, "{health}");
     keeper.change(|state| state.fault = None);
     bed.wait_until_open().await;
-    assert_eq!(bed.lines_with("seal-key-awaited"), 1);
+    assert_eq!(bed.count_lines("seal-key-awaited"), 1);
     bed.end_as_process().await;
 }
 
@@ -295,7 +295,7 @@ async fn rotated_key_of_keeper_replaces_seal_key() {
     keeper.change(|state| state.least = 2);
     let bed = start(&directory, || external(&keeper)).await;
     assert!(!bed.is_sealed().await);
-    assert_eq!(bed.lines_with("seal-key-replaced"), 0);
+    assert_eq!(bed.count_lines("seal-key-replaced"), 0);
     bed.end_as_process().await;
 }
 

@@ -31,7 +31,7 @@ struct Lines(Mutex<Vec<String>>);
 
 impl Log for Lines {
     fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
-        self.0.lock().unwrap().push(format!("{level} {event} {pairs:?}"));
+        self.0.lock().unwrap().push(format!("{} {event} {pairs:?}", level.word()));
     }
 }
 
@@ -76,8 +76,10 @@ impl ServiceBed {
             own_addresses: Vec::new(),
             ambient: AmbientSources::default(),
             outbound: OutboundNetwork::default(),
+            snapshots: Vec::new(),
             audit: AuditSettings::default(),
             log: Arc::clone(&log) as Arc<dyn Log>,
+            log_threshold: Arc::default(),
         };
         let data = DataDirectory::hold(StoreOptions::at(&directory)).await.unwrap();
         let process = ProcessState::new(settings, SandboxRuntime::new().unwrap(), &data);
