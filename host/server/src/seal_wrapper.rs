@@ -13,8 +13,9 @@ use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::{ComponentSource, LogSink, SandboxRuntime, SealPlugin, SealSurroundings};
 use bulkhead_store::SealKey;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::sync;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The parts of this process that the component of a seal needs.
@@ -86,12 +87,16 @@ pub(crate) fn keeper(
     Ok(Arc::new(ComponentKeeper { access, source, surroundings }))
 }
 
-/// Returns a destination that writes the component's lines to the operator's log.
+/// Returns a destination that writes the component's lines to the operator's log, without a line
+/// that repeats the line before: the attempts of a long outage fail for the same reason.
 pub(crate) fn lines_to(log: &Arc<dyn Log>) -> LogSink {
-    let log = Arc::clone(log);
+    let (log, last) = (Arc::clone(log), Mutex::new(String::new()));
     Arc::new(move |level, plugin, event, pairs| {
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let pairs: Vec<(&str, String)> = plugin.log_pairs().into_iter().chain(pairs).collect();
-        log.line(level, event, &pairs);
+        let line = format!("{event} {pairs:?}");
+        if std::mem::replace(&mut *sync::lock(&last), line.clone()) != line {
+            log.line(level, event, &pairs);
+        }
     })
 }

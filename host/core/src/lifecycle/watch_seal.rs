@@ -96,7 +96,7 @@ impl SealWatch<'_> {
     }
 
     async fn check(&mut self) {
-        let failure = self.seal.check().await.err();
+        let failure = self.open_as_restart().await.err();
         let fails = failure.is_some();
         self.check = Instant::now() + if fails { RETRY_PAUSE } else { CHECK_PAUSE };
         let failed_before = std::mem::replace(&mut self.check_fails, fails);
@@ -105,6 +105,17 @@ impl SealWatch<'_> {
         }
         self.core.health.note_seal(fails);
         self.core.review_health();
+    }
+
+    /// Asks the keeper for the key of the data, as a restart would: a lost right to decrypt, or a
+    /// key version that the keeper no longer accepts, must show while the service is open.
+    async fn open_as_restart(&self) -> Result<(), Failure> {
+        let seals = self.core.process.directory.seals().await?;
+        match seals.and_then(|seals| seals.automatic) {
+            Some(seal) if seal.kind == self.seal.kind() => self.seal.open(&seal).await.map(drop),
+            // The data wait for a migration to the keeper.
+            _ => self.seal.check().await,
+        }
     }
 
     fn log_failure(&self, event: &str, failure: &Failure) {
