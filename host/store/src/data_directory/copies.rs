@@ -270,6 +270,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn replaced_database_keeps_log_after_second_start() {
+        let (scratch, directory) = closed_with("before").await;
+        directory.set_aside(0).unwrap();
+        let store = directory.open(key()).await.unwrap();
+        put(&store, data("a"), "after").await;
+        let crashed = scratch.crashed();
+        let file = |name: &str| crashed.path().join(name);
+        fs::rename(scratch.path().join("bulkhead.db.copy-0"), file("bulkhead.db.put-back"))
+            .unwrap();
+        let log = fs::read(file("bulkhead.db-wal")).unwrap();
+        assert_eq!(value(&crashed.hold().await).await, "before");
+        assert_eq!(fs::read(file("bulkhead.db.undone-wal")).unwrap(), log);
+        // The state of a process that died between the renames of the replaced files.
+        fs::rename(file("bulkhead.db"), file("bulkhead.db.put-back")).unwrap();
+        fs::rename(file("bulkhead.db.undone-wal"), file("bulkhead.db-wal")).unwrap();
+        assert_eq!(value(&crashed.hold().await).await, "before");
+        assert_eq!(fs::read(file("bulkhead.db.undone-wal")).unwrap(), log);
+    }
+
+    #[tokio::test]
     async fn open_data_are_neither_copied_nor_replaced() {
         let (_scratch, directory) = closed_with("before").await;
         directory.set_aside(0).unwrap();
