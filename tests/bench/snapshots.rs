@@ -18,7 +18,7 @@ use bulkhead_tests::paths::{Folder, target};
 use figures::{micros, quantile};
 use load::Connection;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -214,7 +214,7 @@ fn report(quiet: &mut SteadyOutcome, figures: &mut [CopyFigures]) -> Value {
 }
 
 /// Opens every record of the snapshot with `bulkhead operator check`.
-fn check(server: &Bulkhead, key: &Path, snapshot: &PathBuf) -> Value {
+fn check(server: &Bulkhead, key: &Path, snapshot: &Path) -> Value {
     let began = Instant::now();
     let (key, file) = (key.display().to_string(), snapshot.display().to_string());
     let words = ["operator", "check", "-format=json", "-key-file", &key, &file];

@@ -8,12 +8,15 @@
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! request_scope → log_threshold → log → random → quorum → timestamp → client_buckets → unauthenticated_limits → lockouts
-//! → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens → quotas
+//! request_scope → log_threshold → log → random → quorum → timestamp → client_buckets → paging
+//! → parking → in_flight → unauthenticated_limits → lockouts → lifetimes → sealing → passwords
+//! → policies → background → identity → oidc → tokens → quotas → wrapping → cubbyhole
 //! ```
 //!
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
+//! - **paging** bounds listings; **parking** holds requests that wait for a change, unaware of the
+//!   change; **in_flight** lists the requests that are being served.
 //! - **unauthenticated_limits** rate-limits callers without a token, unaware of the answers.
 //! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
 //! - **policies** decides what a policy's text allows on a path, unaware of the caller.
@@ -25,17 +28,23 @@
 //! - **tokens** identifies callers and ends their tokens.
 //! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
 //!   unaware of their content.
+//! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
+//!   stores the values that a token keeps for itself.
 //!
 //! Start reading at `tokens/authenticate.rs`: from the text of a token to the caller.
 
 pub mod background;
 pub mod client_buckets;
+pub mod cubbyhole;
 pub mod identity;
+pub mod in_flight;
 pub mod lifetimes;
 pub mod lockouts;
 pub mod log;
 pub mod log_threshold;
 pub mod oidc;
+pub mod paging;
+pub mod parking;
 pub mod passwords;
 pub mod policies;
 pub mod quorum;
@@ -48,3 +57,4 @@ mod testing;
 pub mod timestamp;
 pub mod tokens;
 pub mod unauthenticated_limits;
+pub mod wrapping;

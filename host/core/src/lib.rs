@@ -8,22 +8,17 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! paging → parking → in_flight → version_history → permit → catalog → tables → key_holders
-//! → wrapping → cubbyhole → mounts → audit → snapshots → health → leases → key_wrapper
-//! → seal_setting → settings → process → core → restoring → host_services → logins → lifecycle
-//! → seal
+//! version_history → permit → catalog → tables → key_holders → mounts → audit → snapshots → health
+//! → leases → key_wrapper → seal_setting → settings → process → core → restoring → host_services
+//! → logins → lifecycle → seal
 //! ```
 //!
-//! - **parking** holds requests that wait for a change, unaware of the change.
-//! - **in_flight** lists the requests that are being served; **version_history** the versions of
-//!   this program that opened the data.
+//! - **version_history** lists the versions of this program that opened the data.
 //! - **catalog** lists the plugins, unaware of their mounts.
 //! - **key_holders** lets a quorum generate root tokens and replace the unseal key.
 //! - **mounts** maps paths to engines and is the only way to a component; **audit** writes the
 //!   lines of a request; **leases** ends leases when they are due. Each module holds only the
 //!   handles that it needs.
-//! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
-//!   stores the values that a token keeps for itself.
 //! - **snapshots** holds schedule, directory and outcome of scheduled snapshots.
 //! - **health** tells whether store, audit, clock and snapshots work, and logs each change.
 //! - **key_wrapper** is the interface to a server that keeps the key of an automatic seal.
@@ -40,18 +35,14 @@
 pub mod audit;
 pub mod catalog;
 mod core;
-pub mod cubbyhole;
 pub mod health;
 pub mod host_services;
-pub mod in_flight;
 pub mod key_holders;
 pub mod key_wrapper;
 pub mod leases;
 pub mod lifecycle;
 pub mod logins;
 pub mod mounts;
-pub mod paging;
-pub mod parking;
 pub mod permit;
 pub mod process;
 pub mod restoring;
@@ -64,7 +55,6 @@ pub mod tables;
 #[path = "../../access/src/testing.rs"]
 mod testing;
 pub mod version_history;
-pub mod wrapping;
 
 pub use crate::catalog::{
     OfficialComponent, OfficialSeal, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey,

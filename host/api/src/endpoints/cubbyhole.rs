@@ -3,9 +3,9 @@
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
+use bulkhead_access::cubbyhole;
+use bulkhead_access::paging::Paging;
 use bulkhead_access::tokens::TokenType;
-use bulkhead_core::cubbyhole;
-use bulkhead_core::paging::Paging;
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 

@@ -1,8 +1,8 @@
 //! Turns a handler's answer into the response that leaves.
 
 use super::reply::ReplyBody;
+use bulkhead_access::wrapping::ClientAnswer;
 use bulkhead_core::mounts::BuiltinMount;
-use bulkhead_core::wrapping::ClientAnswer;
 use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::listing::Listing;

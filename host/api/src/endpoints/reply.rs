@@ -1,7 +1,7 @@
 //! The answer of a handler to a permitted request.
 
 use super::after_commit::AfterCommit;
-use bulkhead_core::wrapping::ClientAnswer;
+use bulkhead_access::wrapping::ClientAnswer;
 use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::envelope::AuthBlock;
 use bulkhead_wire::listing::Listing;

@@ -6,8 +6,8 @@
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read};
+use bulkhead_access::in_flight::InFlightRequest;
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_core::in_flight::InFlightRequest;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Value, json};
 

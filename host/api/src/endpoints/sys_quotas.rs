@@ -3,10 +3,10 @@
 use super::after_commit::AfterCommit;
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};
+use bulkhead_access::paging::Paging;
 use bulkhead_access::quotas::{self, Quota, QuotaPlace};
 use bulkhead_core::Core;
 use bulkhead_core::mounts::LeaseHolder;
-use bulkhead_core::paging::Paging;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};

@@ -8,7 +8,7 @@ use super::envelope::public_data;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read, write};
 use bulkhead_access::tokens;
-use bulkhead_core::wrapping::{self, WrappingToken};
+use bulkhead_access::wrapping::{self, WrappingToken};
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
 use bulkhead_wire::failure::Failure;

@@ -3,8 +3,8 @@
 use super::answer;
 use super::permitted_request::PermittedRequest;
 use crate::endpoints;
+use bulkhead_access::paging::{ListingText, Paging};
 use bulkhead_core::mounts::Mount;
-use bulkhead_core::paging::{ListingText, Paging};
 use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::listing::Listing;

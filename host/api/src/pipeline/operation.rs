@@ -3,8 +3,8 @@
 
 use super::destination::{Destination, ServingCode};
 use crate::endpoints::CUBBYHOLE_EXISTENCE;
+use bulkhead_access::cubbyhole;
 use bulkhead_access::tokens::Caller;
-use bulkhead_core::cubbyhole;
 use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::{Operation, Route, Verb};
 use bulkhead_wire::failure::Failure;

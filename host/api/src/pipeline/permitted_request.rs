@@ -2,10 +2,10 @@
 
 use super::destination::Destination;
 use bulkhead_access::identity::EntityContext;
+use bulkhead_access::paging;
 use bulkhead_access::tokens::Caller;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::Mount;
-use bulkhead_core::paging;
 use bulkhead_core::permit::Permit;
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, FailureKind};

@@ -3,7 +3,7 @@
 //! The request passes the steps of every request (`pipeline.rs`) in the same order, without a token
 //! of the host and without policy; `tests/tidy/pipelines.rs` compares both lists. A component can
 //! park a request: the waiting request holds no instance, no admission and no place in the mount,
-//! and runs again when a watched key is written (see [`bulkhead_core::parking`]).
+//! and runs again when a watched key is written (see [`bulkhead_access::parking`]).
 //!
 //! This file prevents a component from learning tokens of the host, and from controlling the host's
 //! connection. The component receives only the headers named in its description, and can set only
@@ -21,10 +21,10 @@ use super::destination::{Destination, ServingCode};
 use super::operation::operation;
 use super::permitted_request::count_request;
 use crate::endpoints::HostTable;
+use bulkhead_access::parking::PlaceClaim;
 use bulkhead_access::sealing::InFlight;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{Mount, MountPhase};
-use bulkhead_core::parking::PlaceClaim;
 use bulkhead_sandbox::CallerPresence;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::RawAccess;

@@ -8,8 +8,8 @@
 use super::audit_trail::AuditTrail;
 use crate::endpoints;
 use bulkhead_access::tokens::Caller;
+use bulkhead_access::wrapping::{self, ClientAnswer, NewWrapped, WrappingPayer};
 use bulkhead_core::Core;
-use bulkhead_core::wrapping::{self, ClientAnswer, NewWrapped, WrappingPayer};
 use bulkhead_wire::envelope::{AuthBlock, Envelope};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::request::Request;

@@ -2,7 +2,7 @@
 
 use super::redaction::MemberNames;
 use crate::mounts::{MountRecord, RunningPlugin};
-use crate::paging;
+use bulkhead_access::paging;
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::{Field, Operation, Route};
 use bulkhead_wire::request::Request;

@@ -1,9 +1,9 @@
 //! Due work on a token: ends the token at its time, and clears ended tokens away.
 
 use crate::core::Core;
-use crate::cubbyhole;
-use crate::wrapping;
+use bulkhead_access::cubbyhole;
 use bulkhead_access::tokens::TokenEnding;
+use bulkhead_access::wrapping;
 use bulkhead_wire::failure::Failure;
 
 /// Ends a due token and clears the token away. Its descendants are cleared away before, deepest

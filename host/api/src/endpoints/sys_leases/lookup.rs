@@ -5,7 +5,7 @@ use super::token_leases;
 use crate::endpoints::call::PermittedCall;
 use crate::endpoints::reply::{Reply, ReplyBody};
 use crate::endpoints::row::{self, Endpoint, field};
-use bulkhead_core::paging::{Paging, SortedNames};
+use bulkhead_access::paging::{Paging, SortedNames};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::Failure;
 

@@ -3,10 +3,10 @@
 
 use crate::endpoints::after_commit::AfterCommit;
 use crate::endpoints::reply::{Reply, ReplyBody};
+use bulkhead_access::paging::SortedNames;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{self, TokenEnding, TokenLease};
 use bulkhead_core::Core;
-use bulkhead_core::paging::SortedNames;
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};

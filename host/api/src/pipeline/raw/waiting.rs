@@ -2,10 +2,10 @@
 
 use super::exchange::{handed_on, respond};
 use super::run::{CompletedRun, PlannedRun, RunReason};
+use bulkhead_access::parking::RequestGroup;
 use bulkhead_access::sealing::{InFlight, sealed_failure};
 use bulkhead_core::Core;
 use bulkhead_core::mounts::Mount;
-use bulkhead_core::parking::RequestGroup;
 use bulkhead_sandbox::CallerPresence;
 use bulkhead_sandbox::contract::{Park, RawReply};
 use bulkhead_wire::failure::Failure;

@@ -5,7 +5,7 @@
 //! token ends. A stored answer counts for the entity of the caller, so that another login of the
 //! same person adds no room.
 
-use bulkhead_access::tokens::Caller;
+use crate::tokens::Caller;
 use bulkhead_store::{Store, StoredLimit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;

@@ -149,7 +149,7 @@ fn end_of(below: &str, name: &str) -> String {
 ///
 /// # Errors
 /// The store's failure.
-pub(crate) async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure> {
+pub async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure> {
     let mut scan = store.scan(Space::Core, prefix(token));
     while let Some(page) = scan.page().await? {
         let mut unit = store.begin();

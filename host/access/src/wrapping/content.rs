@@ -1,7 +1,7 @@
 //! The bytes of a wrapped answer, in pieces that fit into commits.
 
 use super::payer::{PREFIX, WrappingPayer};
-use bulkhead_access::random;
+use crate::random;
 use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;

@@ -176,13 +176,13 @@ impl ParkedRequests {
     }
 
     /// Answers every waiting request with a failure, and refuses new requests from now on.
-    pub(crate) fn close(&self, failure: &Failure) {
+    pub fn close(&self, failure: &Failure) {
         self.closed.get_or_init(|| failure.clone());
         self.release_if(|_| true, failure);
     }
 
     /// Answers the waiting requests of a mount with a failure.
-    pub(crate) fn release(&self, mount: &str, failure: &Failure) {
+    pub fn release(&self, mount: &str, failure: &Failure) {
         self.release_if(|group| group.mount == mount, failure);
     }
 

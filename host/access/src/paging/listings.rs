@@ -35,7 +35,7 @@ pub struct ListingSlots {
 
 impl ListingSlots {
     /// Creates the slots, all free.
-    pub(crate) fn new(patience: Duration) -> Arc<Self> {
+    pub fn new(patience: Duration) -> Arc<Self> {
         Arc::new(Self {
             slots: Arc::new(Semaphore::new(MAX_LONG_LISTINGS)),
             slot_timeout: patience,

@@ -12,10 +12,8 @@
 mod content;
 mod payer;
 
-use bulkhead_access::timestamp::timestamp;
-use bulkhead_access::tokens::{
-    self, Caller, CreatedToken, NewWrapping, TokenEnding, TokenType, Tokens,
-};
+use crate::timestamp::timestamp;
+use crate::tokens::{self, Caller, CreatedToken, NewWrapping, TokenEnding, TokenType, Tokens};
 use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::stored;
@@ -236,7 +234,7 @@ fn end(unit: &mut Unit, token: &Caller) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The store's failure.
-pub(crate) async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure> {
+pub async fn erase(store: &Arc<Store>, token: &str) -> Result<(), Failure> {
     let mut unit = store.begin();
     let row = match unit.get(&address(token)).await {
         // The content of a damaged record cannot be found any more.
