@@ -1,5 +1,5 @@
-//! The transit engine of another server, as a keeper of seal keys: a real HTTP or HTTPS server on a
-//! loopback address of its own, with tokens, namespaces, key versions and AES-256-GCM. The server
+//! The transit engine of another server, as a key service of a seal: a real HTTP or HTTPS server on
+//! a loopback address of its own, with tokens, namespaces, key versions and AES-256-GCM. The server
 //! can be killed and come back at the same port.
 //!
 //! ```no_run
@@ -44,9 +44,13 @@ pub const KEY: &str = "unseal";
 /// Host of the faults.
 const HOST: &str = "transit";
 
+/// True lifetime of a token of [`TransitServer::issue_announcing`] after each renewal.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(120);
+
 /// Longest wait for the port of a killed server.
 const PORT_WAIT: Duration = Duration::from_secs(10);
 
+/// A running or killed transit server.
 pub struct TransitServer {
     address: SocketAddr,
     engine: Arc<TransitEngine>,
@@ -138,6 +142,17 @@ impl TransitServer {
         held(&self.engine.state).issue(key, ttl)
     }
 
+    /// Issues a token as [`TransitServer::issue`]. Every answer announces the lifetime `announced`.
+    /// The token lives for [`TOKEN_LIFETIME`], so that the token does not end between two renewals
+    /// of a machine under load.
+    pub fn issue_announcing(&self, announced: Duration) -> String {
+        let mut state = held(&self.engine.state);
+        let token = state.issue(KEY, Some(TOKEN_LIFETIME));
+        state.tokens.get_mut(&token).expect("the new token").announced = Some(announced);
+        token
+    }
+
+    /// Ends a token at once.
     pub fn revoke(&self, token: &str) {
         held(&self.engine.state).tokens.remove(token).expect("a token of this server");
     }

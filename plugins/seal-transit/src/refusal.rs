@@ -117,10 +117,10 @@ fn bad_request(settings: &TransitSettings, request: TransitRequest, answer: &Res
              Bulkhead has started once"
         );
     }
-    if holds("too new") {
+    if holds("too new") || holds("no such key version") {
         return format!(
             "{address} refuses {path} (status 400), because the key {key_name} lacks this version; \
-             restore the newer versions of the key {key_name} from a backup"
+             restore the missing versions of the key {key_name} from a backup"
         );
     }
     if holds("key not found") {

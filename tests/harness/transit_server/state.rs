@@ -1,4 +1,5 @@
-//! Keys and tokens of the transit server, and its answers, with the words of the real server.
+//! Keys and tokens of the transit server, and its answers. A refused key, version or ciphertext has
+//! the status and the text of OpenBao, because the component of the seal reads both.
 
 use crate::internet::{Request, Response};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -30,7 +31,10 @@ pub(super) struct TransitKey {
 pub(super) struct TransitToken {
     /// The only key that the token may use.
     key: String,
+    /// Lifetime after a renewal. `None`: the token has no end and cannot be renewed.
     ttl: Option<Duration>,
+    /// Lifetime in answers; [`Self::ttl`] unless set.
+    pub(super) announced: Option<Duration>,
     end: Option<Instant>,
     pub(super) renewals: usize,
 }
@@ -53,7 +57,7 @@ impl TransitState {
         rand::fill(&mut random).expect("random bytes");
         let text = format!("hvs.{}", STANDARD.encode(random).replace(['+', '/'], "x"));
         let end = ttl.map(|ttl| Instant::now() + ttl);
-        let token = TransitToken { key: key.to_owned(), ttl, end, renewals: 0 };
+        let token = TransitToken { key: key.to_owned(), ttl, announced: None, end, renewals: 0 };
         self.tokens.insert(text.clone(), token);
         text
     }
@@ -85,7 +89,14 @@ impl TransitState {
                     return denied();
                 }
                 let Some(key) = self.keys.get(name) else {
-                    return refused(400, "encryption key not found");
+                    // The encryption with a missing key would create the key. The policy of the
+                    // seal has `update` without `create`.
+                    let is_creation = act == "encrypt";
+                    return if is_creation {
+                        denied()
+                    } else {
+                        refused(400, "encryption key not found")
+                    };
                 };
                 let body = request.json();
                 let answer = if act == "encrypt" { key.encrypt(&body) } else { key.decrypt(&body) };
@@ -98,9 +109,11 @@ impl TransitState {
 
 impl TransitToken {
     fn look_up(&self, now: Instant) -> Response {
-        let left = self.end.map_or(0, |end| (end - now).as_secs());
+        let left = self.end.map_or(Duration::ZERO, |end| end - now);
+        let left = self.announced.unwrap_or(left);
+        let creation = self.announced.or(self.ttl).unwrap_or_default();
         success(&json!({
-            "ttl": left, "creation_ttl": self.ttl.map_or(0, |ttl| ttl.as_secs()),
+            "ttl": left.as_secs(), "creation_ttl": creation.as_secs(),
             "renewable": self.ttl.is_some(), "policies": ["default", "seal"], "type": "service",
         }))
     }
@@ -109,8 +122,9 @@ impl TransitToken {
         let Some(ttl) = self.ttl else { return refused(400, "lease is not renewable") };
         self.end = Some(now + ttl);
         self.renewals += 1;
+        let lifetime = self.announced.unwrap_or(ttl).as_secs();
         let auth = json!({
-            "lease_duration": ttl.as_secs(), "renewable": true, "policies": ["default", "seal"],
+            "lease_duration": lifetime, "renewable": true, "policies": ["default", "seal"],
         });
         Response::json(200, &json!({ "request_id": "r", "data": null, "auth": auth }))
     }
@@ -122,7 +136,7 @@ impl TransitKey {
         let mut bytes = plain.ok_or("failed to base64-decode plaintext")?;
         let mut nonce = [0; NONCE_BYTES];
         rand::fill(&mut nonce).expect("random bytes");
-        let sealed = cipher(self.versions.get(&self.newest).ok_or("no key of the newest version")?);
+        let sealed = cipher(self.versions.get(&self.newest).ok_or("no such key version")?);
         let used = Nonce::assume_unique_for_key(nonce);
         sealed.seal_in_place_append_tag(used, Aad::empty(), &mut bytes).expect("a short text");
         let text = STANDARD.encode([&nonce[..], &bytes].concat());
@@ -132,19 +146,23 @@ impl TransitKey {
 
     fn decrypt(&self, body: &Value) -> Result<Response, &'static str> {
         let text = body["ciphertext"].as_str().and_then(|text| text.strip_prefix("vault:v"));
+        let text = text.ok_or("invalid ciphertext: no prefix")?;
         let (version, text) =
-            text.and_then(|text| text.split_once(':')).ok_or("invalid ciphertext: no prefix")?;
-        let version: u64 = version.parse().map_err(|_| "invalid ciphertext: version number")?;
+            text.split_once(':').ok_or("invalid ciphertext: wrong number of fields")?;
+        let version: u64 = version
+            .parse()
+            .map_err(|_| "invalid ciphertext: version number could not be decoded")?;
         if version > self.newest {
             return Err("invalid ciphertext: version is too new");
         }
         if version < self.min_decryption {
             return Err("ciphertext or signature version is disallowed by policy (too old)");
         }
-        let key = self.versions.get(&version).ok_or("no key of this version")?;
-        let mut bytes = STANDARD.decode(text).map_err(|_| "invalid ciphertext: no base64")?;
+        let key = self.versions.get(&version).ok_or("no such key version")?;
+        let mut bytes =
+            STANDARD.decode(text).map_err(|_| "invalid ciphertext: could not decode base64")?;
         if bytes.len() < NONCE_BYTES {
-            return Err("invalid ciphertext: too short");
+            return Err("invalid ciphertext length");
         }
         let mut sealed = bytes.split_off(NONCE_BYTES);
         let nonce = Nonce::try_assume_unique_for_key(&bytes).expect("the length of a nonce");

@@ -47,6 +47,9 @@ fn versions_decrypt_until_they_are_refused_or_lost() {
     assert_eq!(decrypt(&server, &token, &second).0, 400);
     server.lose_key();
     assert_eq!(decrypt(&server, &token, &second).0, 400);
+    let plain = json!({ "plaintext": STANDARD.encode("a key") });
+    let (status, _) = ask(&server, &token, "/v1/transit/encrypt/unseal", &plain);
+    assert_eq!(status, 403, "the token may not create a key");
 }
 
 #[test]
@@ -74,12 +77,22 @@ fn tokens_and_namespaces_limit_every_request() {
 }
 
 #[test]
+fn announced_lifetime_is_shorter_than_true_one() {
+    let server = TransitServer::start();
+    let token = server.issue_announcing(Duration::from_secs(6));
+    let (status, body) = ask(&server, &token, "/v1/auth/token/renew-self", &json!({}));
+    assert_eq!((status, &body["auth"]["lease_duration"]), (200, &json!(6)));
+    assert_eq!(server.renewals(&token), 1);
+}
+
+#[test]
 fn killed_server_returns_at_same_port() {
     let mut server = TransitServer::start();
     let (token, url) = (server.issue(None), server.url());
     let text = encrypt(&server, &token);
     server.kill();
-    let refused = ureq::get(format!("{url}/v1/sys/health")).call();
+    let agent: Agent = Agent::config_builder().proxy(None).build().into();
+    let refused = agent.get(format!("{url}/v1/sys/health")).call();
     assert!(refused.is_err(), "{refused:?}");
     server.start_again();
     assert_eq!(server.url(), url);

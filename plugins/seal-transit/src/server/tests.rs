@@ -83,6 +83,7 @@ fn refused_decryption_names_version_or_key() {
     for (text, part) in [
         (policy, "min_decryption_version"),
         ("invalid ciphertext: version is too new", "lacks this version"),
+        ("no such key version", "lacks this version"),
         ("cipher: message authentication failed", "did not wrap"),
         ("encryption key not found", "does not exist"),
     ] {
