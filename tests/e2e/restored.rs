@@ -107,6 +107,11 @@ fn restored_copy_does_no_due_work_until_configured() {
         !refused.errors().contains("revoke-force"),
         "the error advises a refused command: {refused:?}"
     );
+    let released = copy.root().write("sys/release", &json!({})).expect(400);
+    assert!(released.errors().contains("suspend_due_work"), "{released:?}");
+    let health = copy.online.server.client(None).read("sys/health").body;
+    assert_eq!(health["degraded"][0]["code"], "due-work-suspended", "{health}");
+    assert!(copy.has_user(&live_credential), "a user was ended");
     holder.read("auth/token/lookup-self").expect(200);
     assert_eq!(copy.shown(), password, "the mount serves where it was");
 

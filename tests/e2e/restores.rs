@@ -1,9 +1,11 @@
-//! Restoration of snapshots into a running server and into a directory: the data before and after,
+//! Restore of snapshots into a running server and into a directory: the data before and after,
 //! refused files and callers, and the due work of a restored server.
 
 use crate::foreign_files::flip_where;
 use crate::world::World;
-use bulkhead_tests::operators::{Operators, of_recovery_keys, open, seal_status, uninitialised};
+use bulkhead_tests::operators::{
+    Operators, give, of_recovery_keys, open, operator, seal_status, uninitialised,
+};
 use bulkhead_tests::paths::Folder;
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Client};
@@ -11,25 +13,13 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Output;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Paths of a restoration with the check of the cluster, and without.
+/// Paths of a restore with the check of the cluster, and without.
 const CHECKED: [&str; 2] = ["sys/storage/snapshot", "sys/storage/raft/snapshot"];
 const FORCED: [&str; 2] = ["sys/storage/snapshot-force", "sys/storage/raft/snapshot-force"];
-
-/// Runs `bulkhead operator` with the server's address and this token.
-fn operator(server: &Bulkhead, token: &str, words: &[&str]) -> (i32, String, String) {
-    let mut command = server.command(&[&["operator"], words].concat());
-    let Output { status, stdout, stderr } =
-        command.env("BULKHEAD_TOKEN", token).output().expect("it can be started");
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (status.code().unwrap_or(-1), text(stdout), text(stderr))
-}
 
 /// Runs `bulkhead operator`, which has to succeed, and returns both outputs.
 #[track_caller]
@@ -84,6 +74,12 @@ fn receptions(server: &Bulkhead) -> usize {
     let entries = fs::read_dir(server.data()).expect("the data folder");
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.filter(|name| name.starts_with("restore-")).count()
+}
+
+/// Time at which a file of the data folder was last created, renamed or removed.
+fn folder_time(server: &Bulkhead) -> SystemTime {
+    let folder = fs::metadata(server.data()).expect("the data folder");
+    folder.modified().expect("a time of the last change")
 }
 
 /// Codes of the conditions in `sys/health`.
@@ -157,6 +153,10 @@ fn other_cluster_needs_force_and_its_own_keys() {
     operate(&second, &operators.token, &["snapshot", "restore", "-force", &file]);
     let status = seal_status(&second);
     assert_eq!((&status["sealed"], &status["progress"]), (&json!(true), &json!(0)));
+    // The keys of the replaced data open nothing.
+    give(&second, &operators.keys[0]).expect(200);
+    give(&second, &operators.keys[1]).expect(400);
+    assert_eq!(seal_status(&second)["sealed"], true);
     its_operators.unseal(&second);
     assert_before(&its_operators.root(&second));
     client.read("kv/late").expect(403);
@@ -217,37 +217,30 @@ fn large_body_without_right_reaches_no_disk() {
     root.write("sys/policies/acl/weak", &json!({ "policy": rules })).expect(204);
     let created = root.write("auth/token/create", &json!({ "policies": ["weak"] })).expect(200);
     let weak = created.body["auth"]["client_token"].as_str().expect("a token").to_owned();
-    let (ends, body) = (AtomicBool::new(false), vec![b'a'; 100 << 20]);
-    thread::scope(|scope| {
-        let watching = scope.spawn(|| {
-            let mut most = 0;
-            while !ends.load(Ordering::Relaxed) {
-                most = most.max(receptions(&server));
-                thread::yield_now();
-            }
-            most
-        });
-        for token in [Some(weak.as_str()), Some("wrong"), None] {
-            // The server stops reading at some time, and then the client may see no answer.
-            if let Ok(answer) = server.client(token).attempt("POST", FORCED[0], &body) {
-                assert_eq!(answer.status, 403, "{answer:?}");
-            }
+    let (before, body) = (folder_time(&server), vec![b'a'; 100 << 20]);
+    for token in [Some(weak.as_str()), Some("wrong"), None] {
+        let client = server.client(token);
+        // The server stops reading at some time, and then the client may see no answer.
+        if let Ok(answer) = client.attempt("POST", FORCED[0], &body) {
+            assert_eq!(answer.status, 403, "{answer:?}");
         }
-        ends.store(true, Ordering::Relaxed);
-        assert_eq!(watching.join().expect("the watching thread"), 0, "a body was stored");
-    });
-    // A client that asks first sends nothing.
-    let answer = expecting(&server, &weak, body.len()).1;
-    assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("without sudo"), "{answer}");
+        client.send("POST", FORCED[0], &body[..1_000]).expect(403);
+        // A client that asks first sends nothing.
+        let answer = expecting(&server, token, body.len()).1;
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert_eq!(answer.contains("without sudo"), token == Some(&weak), "{answer}");
+    }
+    assert_eq!(folder_time(&server), before, "a body was stored");
     root.read("sys/policies/acl/weak").expect(200);
 }
 
-/// Sends the head of a restoration that asks for permission to send the body. Returns the first
+/// Sends the head of a restore that asks for permission to send the body. Returns the first
 /// part of the answer.
-fn expecting(server: &Bulkhead, token: &str, length: usize) -> (TcpStream, String) {
+fn expecting(server: &Bulkhead, token: Option<&str>, length: usize) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(server.address()).expect("a connection");
+    let token = token.map_or(String::new(), |token| format!("X-Vault-Token: {token}\r\n"));
     let head = format!(
-        "POST /v1/{} HTTP/1.1\r\nHost: a\r\nX-Vault-Token: {token}\r\nExpect: 100-continue\r\n\
+        "POST /v1/{} HTTP/1.1\r\nHost: a\r\n{token}Expect: 100-continue\r\n\
          Content-Length: {length}\r\n\r\n",
         FORCED[0],
     );
@@ -273,7 +266,7 @@ fn client_that_breaks_off_leaves_no_file() {
     let client = operators.root(&server);
     fill(&client);
     change(&client);
-    let (mut stream, answer) = expecting(&server, &operators.token, 100 << 20);
+    let (mut stream, answer) = expecting(&server, Some(&operators.token), 100 << 20);
     assert_eq!(answer, "HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(&vec![b'a'; 1 << 20]).expect("a part of the body can be sent");
     until_true("the body is received", PATIENCE, || receptions(&server) == 1);
@@ -289,23 +282,25 @@ fn client_that_breaks_off_leaves_no_file() {
 
 #[test]
 fn restored_server_starts_no_due_work_before_release() {
-    let world = World::new();
-    world.role("short", json!({ "default_ttl": "1s", "max_ttl": "1s" }));
+    let (world, control) = (World::new(), World::new());
+    for world in [&world, &control] {
+        world.role("short", json!({ "default_ttl": "1s", "max_ttl": "1s" }));
+    }
     let user = world.credential("reader");
     let root = bulkhead_tests::bulkhead::ROOT;
     let folder = Folder::new("restores");
     let file = save(&world.bulkhead, root, &folder);
     operate(&world.bulkhead, root, &["snapshot", "restore", &file]);
     assert!(world.postgres.has_user(&user.username));
-    // The lease of a second is over when another one has been created after it.
     let ended = world.credential("short");
     let lease = json!({ "lease_id": ended.lease });
     until_true("the lease is over", PATIENCE, || {
         let found = world.root.write("sys/leases/lookup", &lease);
         found.status == 400 || found.body["data"]["ttl"].as_i64() <= Some(0)
     });
-    // Work that is due starts within a second, so that three seconds show its absence.
-    thread::sleep(Duration::from_secs(3));
+    // A server that was not restored ends a lease that is due later.
+    let later = control.credential("short");
+    until_true("the later lease ends", PATIENCE, || !control.postgres.has_user(&later.username));
     assert!(world.postgres.has_user(&ended.username), "due work ran before the release");
     assert_awaits_release(&world.bulkhead, root);
     until_true("the lease ends", PATIENCE, || !world.postgres.has_user(&ended.username));

@@ -2,21 +2,11 @@
 
 use crate::foreign_files::flip_where;
 use bulkhead_tests::Bulkhead;
-use bulkhead_tests::operators::open;
+use bulkhead_tests::operators::{open, operator};
 use bulkhead_tests::paths::Folder;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
-
-/// Runs `bulkhead operator` with the server's address and this token.
-fn operator(server: &Bulkhead, token: &str, words: &[&str]) -> (i32, String, String) {
-    let mut command = server.command(&[&["operator"], words].concat());
-    let Output { status, stdout, stderr } =
-        command.env("BULKHEAD_TOKEN", token).output().expect("it can be started");
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (status.code().unwrap_or(-1), text(stdout), text(stderr))
-}
 
 /// Writes the unseal keys to a file with this mode.
 fn write_keys(folder: &Folder, keys: &[String], mode: u32) -> String {

@@ -36,17 +36,22 @@ fn block(folder: &Folder, transit: &TransitServer, token: &str) -> String {
 }
 
 impl TransitSeal {
-    /// Starts a server on empty data, with a token that lives for `ttl`.
-    fn uninitialised(ttl: Option<Duration>) -> Self {
+    /// Starts a server on empty data, with a token without an end.
+    fn uninitialised() -> Self {
+        Self::with_token(|transit| transit.issue(None))
+    }
+
+    /// Starts a server on empty data, with this token.
+    fn with_token(issue: impl Fn(&TransitServer) -> String) -> Self {
         let transit = TransitServer::start();
-        let token = transit.issue(ttl);
+        let token = issue(&transit);
         let sealed = SealedServer::start(|folder| block(folder, &transit, &token));
         Self { transit, sealed, token }
     }
 
     /// Initialises with two of three recovery keys, and writes the policy of the tests.
     fn initialised() -> (Self, Operators) {
-        let seal = Self::uninitialised(None);
+        let seal = Self::uninitialised();
         let operators = seal.sealed.initialise(3, 2);
         write_policy(&operators.root(&seal.sealed.server));
         (seal, operators)
@@ -87,7 +92,7 @@ impl TransitSeal {
 
 #[test]
 fn transit_seal_opens_after_init_kill_and_stop() {
-    let mut seal = TransitSeal::uninitialised(None);
+    let mut seal = TransitSeal::uninitialised();
     let status = seal_status(&seal.sealed.server);
     assert_eq!((&status["type"], &status["initialized"]), (&json!("transit"), &json!(false)));
     let operators = seal.sealed.initialise(3, 2);
@@ -209,7 +214,8 @@ fn rotated_transit_key_seals_anew_at_next_start() {
 
 #[test]
 fn token_is_renewed_and_read_again_from_file() {
-    let mut seal = TransitSeal::uninitialised(Some(Duration::from_secs(6)));
+    let issue = |transit: &TransitServer| transit.issue_announcing(Duration::from_secs(6));
+    let mut seal = TransitSeal::with_token(issue);
     let operators = seal.sealed.initialise(1, 1);
     write_policy(&operators.root(&seal.sealed.server));
     let renewed = |seal: &TransitSeal, least: usize| {
@@ -217,7 +223,7 @@ fn token_is_renewed_and_read_again_from_file() {
         wait::until_true(&what, PATIENCE, || seal.transit.renewals(&seal.token) >= least);
     };
     renewed(&seal, 3);
-    seal.token = seal.transit.issue(Some(Duration::from_secs(6)));
+    seal.token = issue(&seal.transit);
     seal.block();
     renewed(&seal, 2);
     seal.transit.kill();

@@ -113,6 +113,7 @@ impl Bulkhead {
         self
     }
 
+    /// Returns the id of the running process.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().expect("the server was started").id()
     }
@@ -198,6 +199,7 @@ impl Bulkhead {
         );
     }
 
+    /// Sends SIGTERM and returns the exit status.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
         let process = self.process.as_mut().expect("the server was started");
@@ -209,10 +211,12 @@ impl Bulkhead {
         self.terminate().success()
     }
 
+    /// Returns a client with the root token of dev mode.
     pub fn root(&self) -> Client {
         self.client(Some(ROOT))
     }
 
+    /// Returns a client with this token.
     pub fn client(&self, token: Option<&str>) -> Client {
         Client::new(&self.url(), token, self.answers.clone())
     }
@@ -223,10 +227,12 @@ impl Bulkhead {
         format!("{scheme}://{}", self.address)
     }
 
+    /// Returns the address at which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// Returns the data directory.
     pub fn data(&self) -> &Path {
         self.data.path()
     }

@@ -271,14 +271,17 @@ impl Answer {
         self.body["data"][name].as_str().unwrap_or_default()
     }
 
+    /// Returns the id of the lease.
     pub fn lease(&self) -> &str {
         self.body["lease_id"].as_str().unwrap_or_default()
     }
 
+    /// Returns all errors of the answer as one text.
     pub fn errors(&self) -> String {
         joined(&self.body["errors"])
     }
 
+    /// Returns all warnings of the answer as one text.
     pub fn warnings(&self) -> String {
         joined(&self.body["warnings"])
     }

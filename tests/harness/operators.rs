@@ -7,6 +7,7 @@ use crate::paths::{Folder, binary};
 use crate::static_seal;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Output;
 
 /// Keys and root token of an initialised server.
 pub struct Operators {
@@ -14,6 +15,7 @@ pub struct Operators {
     pub keys: Vec<String>,
     /// Number of shares that unseal the server.
     pub threshold: usize,
+    /// The root token of the initialisation.
     pub token: String,
 }
 
@@ -79,6 +81,7 @@ pub fn open() -> (Bulkhead, Operators) {
     (server, operators)
 }
 
+/// Returns the answer of `sys/seal-status`.
 #[track_caller]
 pub fn seal_status(server: &Bulkhead) -> Value {
     server.client(None).read("sys/seal-status").expect(200).body
@@ -88,6 +91,16 @@ pub fn seal_status(server: &Bulkhead) -> Value {
 #[track_caller]
 pub fn give(server: &Bulkhead, key: &str) -> Answer {
     server.client(None).write("sys/unseal", &json!({ "key": key }))
+}
+
+/// Runs `bulkhead operator` with the server's address and this token. Returns exit code, standard
+/// output and standard error.
+pub fn operator(server: &Bulkhead, token: &str, words: &[&str]) -> (i32, String, String) {
+    let mut command = server.command(&[&["operator"], words].concat());
+    let Output { status, stdout, stderr } =
+        command.env("BULKHEAD_TOKEN", token).output().expect("the command can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.code().unwrap_or(-1), text(stdout), text(stderr))
 }
 
 impl Operators {
@@ -121,6 +134,7 @@ impl Operators {
         );
     }
 
+    /// Returns a client with the root token.
     pub fn root(&self, server: &Bulkhead) -> Client {
         server.client(Some(&self.token))
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Returns the root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -98,6 +99,7 @@ impl Folder {
         Self(path)
     }
 
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -35,7 +35,11 @@ fn slow_and_hanging_transit_delay_start_only() {
     seal.start_again();
     seal.wait_until_open(&operators);
     seal.transit.fail("/v1/", Fault::Hang, usize::MAX);
-    seal.start_again();
+    let requests = seal.transit.requests().len();
+    let before = seal.start_again();
+    let is_awaited = || seal.sealed.server.printed()[before..].contains(AWAITED);
+    wait::until_true("the server waits for the seal", PATIENCE, is_awaited);
+    assert!(seal.transit.requests().len() > requests, "the transit server got no request");
     seal.assert_sealed();
     assert!(seal.sealed.server.stop(), "{}", seal.sealed.server.printed());
     seal.transit.heal();
@@ -43,47 +47,64 @@ fn slow_and_hanging_transit_delay_start_only() {
     seal.wait_until_open(&operators);
 }
 
+/// A wrong answer to a request for decryption, and the expected line of the log.
+struct WrongAnswer {
+    name: &'static str,
+    fault: Fault,
+    event: &'static str,
+    /// Words of the cause.
+    cause: &'static str,
+}
+
+/// Events of failures that may pass, and of failures that last.
+const AWAITED: &str = "seal-key-awaited";
+const REFUSED: &str = "not-unsealed";
+
 /// Answers that no transit server gives to a request for decryption.
-fn nonsense() -> Vec<(&'static str, Fault)> {
-    let data = |plaintext: Value| {
-        Fault::Lie(Response::json(200, &json!({ "data": { "plaintext": plaintext } })))
-    };
+fn wrong_answers() -> Vec<WrongAnswer> {
+    let lie = |body: Value| Fault::Lie(Response::json(200, &body));
+    let data = |plaintext: Value| lie(json!({ "data": { "plaintext": plaintext } }));
     let html = Response::text(200, "<html>Please log in</html>").with("content-type", "text/html");
-    vec![
-        ("a page of a proxy", Fault::Lie(html)),
-        ("another document", Fault::Lie(Response::json(200, &json!({ "data": [1, 2] })))),
-        ("no data", Fault::Lie(Response::json(200, &json!({})))),
-        ("no base64", data(json!("%%%"))),
-        ("a short key", data(json!("AAAA"))),
-        ("another key", data(json!("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="))),
-        ("a number", data(json!(7))),
-        ("nothing", Fault::Lie(Response::empty(204))),
-        ("a cut body", Fault::Truncate),
-        ("cut JSON", Fault::Malform),
-        ("8 MiB", Fault::Huge),
-        ("a fault", Fault::Status(500)),
-        ("too many requests", Fault::RetryAfter(429, 1)),
-        ("a redirect", Fault::Redirect("http://127.0.0.1:1/v1/transit/decrypt/unseal".into())),
+    let other_key = data(json!("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="));
+    let redirect = Fault::Redirect("http://127.0.0.1:1/v1/transit/decrypt/unseal".into());
+    [
+        ("a page of a proxy", Fault::Lie(html), AWAITED, "another form"),
+        ("another document", lie(json!({ "data": [1, 2] })), AWAITED, "another form"),
+        ("no data", lie(json!({})), AWAITED, "another form"),
+        ("no base64", data(json!("%%%")), AWAITED, "32 bytes"),
+        ("a short key", data(json!("AAAA")), AWAITED, "32 bytes"),
+        ("another key", other_key, REFUSED, "does not open the data"),
+        ("a number", data(json!(7)), AWAITED, "another form"),
+        ("nothing", Fault::Lie(Response::empty(204)), AWAITED, "status 204"),
+        ("a cut body", Fault::Truncate, AWAITED, "ended before the answer"),
+        ("cut JSON", Fault::Malform, AWAITED, "another form"),
+        ("8 MiB", Fault::Huge, AWAITED, "over the limit of bytes"),
+        ("a fault", Fault::Status(500), AWAITED, "status 500"),
+        ("too many requests", Fault::RetryAfter(429, 1), AWAITED, "rate of requests"),
+        ("a redirect", redirect, AWAITED, "redirects"),
     ]
+    .map(|(name, fault, event, cause)| WrongAnswer { name, fault, event, cause })
+    .into()
 }
 
 #[test]
 fn nonsense_of_transit_is_named_and_changes_nothing() {
     let (mut seal, operators) = TransitSeal::initialised();
-    for (what, fault) in nonsense() {
+    for WrongAnswer { name, fault, event, cause } in wrong_answers() {
         seal.transit.fail("/v1/transit/decrypt", fault, usize::MAX);
         let before = seal.start_again();
-        let is_named = || {
-            let printed = seal.sealed.server.printed();
-            printed[before..].contains("not-unsealed")
-                || printed[before..].contains("seal-key-awaited")
+        let lines = |event: &str| -> Vec<String> {
+            let printed = seal.sealed.server.printed()[before..].to_owned();
+            // The last line may be incomplete.
+            let complete = printed.rsplit_once('\n').map_or("", |(complete, _)| complete);
+            complete.lines().filter(|line| line.contains(event)).map(str::to_owned).collect()
         };
-        wait::until_true(what, PATIENCE, is_named);
+        let is_named = || lines(event).iter().any(|line| line.contains(cause));
+        wait::until_true(&format!("{name}: {event} with {cause:?}"), PATIENCE, is_named);
         seal.assert_sealed();
-        let printed = seal.sealed.server.printed();
-        let lines: Vec<&str> =
-            printed[before..].lines().filter(|line| line.contains("cause=")).collect();
-        assert!(lines.iter().all(|line| line.len() < 1_000), "{what}: {lines:?}");
+        let lines = lines("cause=");
+        assert!(!lines.is_empty(), "{name}: no line has a cause");
+        assert!(lines.iter().all(|line| line.len() < 1_000), "{name}: {lines:?}");
         seal.transit.heal();
     }
     seal.start_again();
@@ -93,7 +114,7 @@ fn nonsense_of_transit_is_named_and_changes_nothing() {
 
 #[test]
 fn initialisation_without_transit_changes_nothing() {
-    let mut seal = TransitSeal::uninitialised(None);
+    let mut seal = TransitSeal::uninitialised();
     let body = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
     for fault in [
         Fault::Status(500),
