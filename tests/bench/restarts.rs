@@ -45,8 +45,8 @@ const START_GOAL: Duration = Duration::from_millis(300);
 
 const SECRET: &str = "kv/orders";
 
-/// A server with a static seal, a secret, and a socket of this program.
-struct SealedServer {
+/// A server that opens by a static seal, with a secret and a socket of this program.
+struct SelfOpeningServer {
     server: Bulkhead,
     address: SocketAddr,
     token: String,
@@ -58,7 +58,7 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime can be built");
-    let mut sealed = SealedServer::start();
+    let mut sealed = SelfOpeningServer::start();
     println!("a server under {RATE} requests/s of {CLIENTS} clients, stopped and started");
     let loads: Vec<Value> = [
         (ConnectionUse::Kept, "kept connections"),
@@ -82,7 +82,7 @@ fn main() {
     );
 }
 
-impl SealedServer {
+impl SelfOpeningServer {
     fn start() -> Self {
         let data = Folder::at(target().join("bench-restarts"));
         let file = data.path().join("bulkhead.hcl");

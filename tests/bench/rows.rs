@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _, SqliteConnection};
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Kind of a row of `record` in a snapshot.
 const RECORD_KIND: u8 = 2;
@@ -52,9 +52,10 @@ pub async fn compare(file: &Path, data: &Path) -> Comparison {
         }
         differing.retain(|_, balance| *balance != 0);
     }
-    for saved in snapshot {
+    for saved in snapshot.by_ref() {
         *differing.entry(saved).or_default() -= 1;
     }
+    snapshot.end();
     let different = differing.values().map(|balance| u64::from(balance.unsigned_abs())).sum();
     let missing: u64 = differing.values().map(|balance| u64::from(*balance > 0)).sum();
     Comparison { equal: count - missing, different }
@@ -96,26 +97,36 @@ fn encoded(row: &SqliteRow) -> Vec<u8> {
     bytes
 }
 
-/// The records of a snapshot, in order.
-struct SnapshotRows<R>(R);
+/// The records of a snapshot, in order, and the process of `tar` that reads the archive.
+struct SnapshotRows {
+    output: BufReader<ChildStdout>,
+    tar: Child,
+}
 
-impl SnapshotRows<BufReader<std::process::ChildStdout>> {
+impl SnapshotRows {
     /// Lets `tar` write the parts with rows, in the order of the archive.
     fn open(file: &Path) -> Self {
         let mut tar = Command::new("tar");
         tar.arg("-xzOf").arg(file).args(["--wildcards", "state.*.bin"]).stdout(Stdio::piped());
-        let output = tar.spawn().expect("tar can be started").stdout;
-        Self(BufReader::with_capacity(1 << 20, output.expect("the output is piped")))
+        let mut tar = tar.spawn().expect("tar can be started");
+        let output = tar.stdout.take().expect("the output is piped");
+        Self { output: BufReader::with_capacity(1 << 20, output), tar }
+    }
+
+    /// Asserts that `tar` read the whole archive without an error.
+    fn end(mut self) {
+        let status = self.tar.wait().expect("tar is a child");
+        assert!(status.success(), "tar cannot read the snapshot: {status}");
     }
 }
 
-impl<R: Read> Iterator for SnapshotRows<R> {
+impl Iterator for SnapshotRows {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             let mut head = [0; 5];
-            match self.0.read_exact(&mut head) {
+            match self.output.read_exact(&mut head) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return None,
                 Err(error) => panic!("the output of tar cannot be read: {error}"),
@@ -123,7 +134,7 @@ impl<R: Read> Iterator for SnapshotRows<R> {
             let [kind, length @ ..] = head;
             let length = usize::try_from(u32::from_be_bytes(length)).expect("a row fits memory");
             let mut rest = vec![0; length];
-            self.0.read_exact(&mut rest).expect("a row is complete");
+            self.output.read_exact(&mut rest).expect("a row is complete");
             if kind == RECORD_KIND {
                 return Some(rest);
             }

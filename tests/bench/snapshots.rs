@@ -3,7 +3,8 @@
 //!
 //! The copies are taken in turns under the same load, and flushed to the disk before the clock
 //! stops. The load shares the cores with server and copies. Then the last snapshot is checked with
-//! the key, and compared with the database record by record.
+//! the key, compared with the database record by record, restored into another directory, and
+//! compared with the restored database.
 //!
 //! The records are written by 64 clients in a few minutes; `BENCH_RECORDS` sets another number.
 
@@ -106,6 +107,7 @@ fn main() {
     );
     result["equal"] = compared.equal.into();
     result["different"] = compared.different.into();
+    result["restore"] = restore(&runtime, &server, &snapshot);
     figures::save("snapshots", result);
 }
 
@@ -223,6 +225,28 @@ fn check(server: &Bulkhead, key: &Path, snapshot: &Path) -> Value {
     let report: Value = serde_json::from_slice(&output.stdout).expect("-format=json prints JSON");
     println!("  operator check: {} opened in {:?}", report["opened"], began.elapsed());
     report
+}
+
+/// Restores the snapshot into an empty directory, and compares every restored record with the
+/// snapshot.
+fn restore(runtime: &Runtime, server: &Bulkhead, snapshot: &Path) -> Value {
+    let data = Folder::at(target().join("bench-snapshots-restored"));
+    let (option, file) =
+        (format!("-data={}", data.path().display()), snapshot.display().to_string());
+    let began = Instant::now();
+    let words = ["operator", "snapshot", "restore", &option, &file];
+    let output = server.command(&words).output().expect("the command can be started");
+    let took = began.elapsed();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let compared = runtime.block_on(rows::compare(snapshot, data.path()));
+    println!(
+        "  operator snapshot restore: {took:?}; compared with the snapshot: {} records equal, {} \
+         different",
+        compared.equal, compared.different
+    );
+    json!({
+        "took_us": micros(took), "equal": compared.equal, "different": compared.different,
+    })
 }
 
 /// Waits. A timer needs the runtime in which its future runs.

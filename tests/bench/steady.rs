@@ -23,8 +23,10 @@ const ANSWER_MAX: usize = 16 * 1024;
 pub enum ConnectionUse {
     /// A new connection for each request.
     Fresh,
-    /// One connection, until the server closes it. A request that crosses the closing of an idle
-    /// connection is sent again on a new connection, as HTTP clients do.
+    /// One connection, until the server closes the connection. A request is sent again on a new
+    /// connection if the server closed the idle connection before the whole request was sent, or
+    /// without a byte of an answer, as HTTP clients do. A reset after the whole request is a
+    /// failure: the server has discarded a request.
     Kept,
 }
 
@@ -125,8 +127,8 @@ fn is_open(stream: &TcpStream) -> bool {
     stream.try_read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// Sends a request and returns the answer. `None`: the connection was closed before the first byte
-/// of an answer.
+/// Sends a request and returns the answer. `None`: the request could not be sent whole, or the
+/// connection was closed in order before the first byte of an answer.
 async fn answered(stream: &mut TcpStream, request: &[u8]) -> Result<Option<String>, String> {
     if stream.write_all(request).await.is_err() {
         return Ok(None);
@@ -134,7 +136,7 @@ async fn answered(stream: &mut TcpStream, request: &[u8]) -> Result<Option<Strin
     let mut answer = Vec::with_capacity(ANSWER_MAX);
     loop {
         match stream.read_buf(&mut answer).await {
-            Ok(0) | Err(_) if answer.is_empty() => return Ok(None),
+            Ok(0) if answer.is_empty() => return Ok(None),
             Ok(0) => return Err("the connection was closed inside of an answer".to_owned()),
             Ok(_) => {}
             Err(error) => return Err(format!("read: {error}")),
