@@ -160,8 +160,9 @@ pub(crate) fn ask(
     last: &dyn Fn(&ServerAnswer) -> bool,
 ) -> Result<ServerAnswer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|error| AskError::Unreachable(format!("no sockets can be had: {error}")))?;
+    let runtime = runtime.map_err(|error| {
+        AskError::Unreachable(format!("the network runtime cannot start: {error}"))
+    })?;
     let late =
         || AskError::Unreachable(format!("{server} did not answer within {} s", TIME.as_secs()));
     runtime.block_on(async {
@@ -234,7 +235,7 @@ async fn send(
     let is_text = call.may_answer_text && response.status().is_success() && is_plain(&response);
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
     let body = body.map_err(|error| {
-        AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
+        AskError::Unreachable(format!("the answer of {server} ended early: {error}"))
     })?;
     connection.abort();
     match (is_text, &*body.to_bytes()) {

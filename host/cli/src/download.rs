@@ -26,8 +26,9 @@ pub(crate) fn download(
     sink: &mut dyn Write,
 ) -> Result<ServerAnswer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|error| AskError::Unreachable(format!("no sockets can be had: {error}")))?;
+    let runtime = runtime.map_err(|error| {
+        AskError::Unreachable(format!("the network runtime cannot start: {error}"))
+    })?;
     runtime.block_on(async {
         let response = in_time(server, request((server, trust), caller, call)).await??;
         let status = response.status().as_u16();
@@ -37,7 +38,7 @@ pub(crate) fn download(
         }
         let body = Limited::new(response.into_body(), ANSWER_MAX).collect();
         let body = in_time(server, body).await?.map_err(|error| {
-            AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
+            AskError::Unreachable(format!("the answer of {server} ended early: {error}"))
         })?;
         parse_answer(status, &body.to_bytes(), server)
     })

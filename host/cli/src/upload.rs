@@ -52,8 +52,9 @@ pub(crate) fn upload(
     let opened = File::open(file).map_err(unreadable)?;
     let length = opened.metadata().map_err(unreadable)?.len();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime
-        .map_err(|error| AskError::Unreachable(format!("no sockets can be had: {error}")))?;
+    let runtime = runtime.map_err(|error| {
+        AskError::Unreachable(format!("the network runtime cannot start: {error}"))
+    })?;
     runtime.block_on(async {
         let request = build_request(server, caller, call).map_err(AskError::Unreachable)?;
         let progress = Arc::new(UploadProgress::of(length));
@@ -63,7 +64,7 @@ pub(crate) fn upload(
         let status = response.status().as_u16();
         let body = timeout(TIME, Limited::new(response.into_body(), ANSWER_MAX).collect()).await;
         let body = body.map_err(|_| silent(server, TIME))?.map_err(|error| {
-            AskError::Unreachable(format!("the answer of {server} broke off: {error}"))
+            AskError::Unreachable(format!("the answer of {server} ended early: {error}"))
         })?;
         parse_answer(status, &body.to_bytes(), server)
     })

@@ -148,8 +148,8 @@ impl ExternalSeal {
             Err(_) => Failure::new(
                 FailureKind::TimedOut,
                 format!(
-                    "the keeper of the key gave no answer in {} s; check the address and the \
-                     network",
+                    "the key service of the seal gave no answer in {} s; check the address and \
+                     the network",
                     KEEPER_TIMEOUT.as_secs()
                 ),
             ),
@@ -187,8 +187,9 @@ fn check_form(wrapped: &WrappedKey) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::internal(format!(
-        "the keeper answered a name of {} bytes and a wrapped key of {} bytes, and at most \
-         {KEY_ID_MAX} and {WRAPPED_KEY_MAX} are stored; check that the address is the keeper's",
+        "the key service of the seal answered a name of {} bytes and a wrapped key of {} bytes, \
+         and at most {KEY_ID_MAX} and {WRAPPED_KEY_MAX} are stored; check the address of the key \
+         service",
         id.len(),
         wrapped.blob.len()
     )))

@@ -160,7 +160,7 @@ enum DataState {
     },
     Sealed,
     AwaitsMigration,
-    /// The keeper of the seal of this kind has not given the key.
+    /// The key service of the seal of this kind has not given the key.
     AwaitsKey(String),
     /// Opened by the automatic seal of this kind.
     Open(String),
@@ -207,8 +207,8 @@ impl DataState {
             ),
             Self::AwaitsKey(kind) => {
                 let state = format!(
-                    "initialised, sealed; the seal {kind} opens the data when the cause in the log \
-                     is mended"
+                    "initialised, sealed; the seal {kind} opens the data after the cause in the log \
+                     is removed"
                 );
                 return (state, "status");
             }

@@ -1,5 +1,5 @@
 //! `bulkhead operator snapshot inspect`: the manifest of a snapshot, without a server and without a
-//! key. Also the restoration of a snapshot without a server.
+//! key. Also the restore of a snapshot without a server.
 //!
 //! This file prevents an incomplete backup from being taken for a complete one: the manifest is
 //! printed after the whole file was read and its digests were found right.

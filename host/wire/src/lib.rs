@@ -9,9 +9,9 @@
 //!
 //! ```text
 //! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
-//! → log_level → login → secret → spelling → sync → byte_stream → alphabet → cidr → duration → envelope
-//! → metric → name → size → stored → call_limits → description → password_policy → response → ttl
-//! → api_version → coercion → request → fields → field_rights → raw → route
+//! → log_level → login → secret → spelling → sync → byte_stream → alphabet → cidr → duration
+//! → envelope → metric → name → size → stored → call_limits → description → password_policy
+//! → response → ttl → api_version → coercion → request → fields → field_rights → raw → route
 //! ```
 
 pub mod alphabet;

@@ -14,7 +14,7 @@ pub enum DueWorkSuspension {
     Configured,
     /// The data were restored from a snapshot and not released since.
     Restored,
-    /// Both.
+    /// The configuration suspends due work, and the data were restored.
     ConfiguredAndRestored,
 }
 

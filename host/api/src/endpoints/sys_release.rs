@@ -8,7 +8,7 @@ use bulkhead_wire::failure::Failure;
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let about = "start due work on restored data: no other server uses the same data";
+    let about = "start due work on restored data, after the other server is off";
     vec![write("sys/release", about).needs_sudo().with_effect().handled_by(release)]
 }
 

@@ -1,4 +1,4 @@
-//! `sys/storage/snapshot`: the whole store as a file, sealed as on disk, and its restoration.
+//! `sys/storage/snapshot`: the whole store as a file, sealed as on disk, and its restore.
 //! Published tools use `sys/storage/raft/snapshot`.
 //!
 //! This file prevents the loss of a server's data by the snapshot of another cluster: only the

@@ -25,7 +25,7 @@ pub enum BodyAdmission {
     File(FileReceptions),
     /// Nothing: the endpoint needs a token and the sender has no valid token.
     Nothing,
-    /// Nothing, of a body that would be stored in a file: the sender has no permission.
+    /// Stores no byte of a body for a file: the sender has no permission.
     Discarded,
     /// Nothing, not even to discard: the sender has no valid token and exceeded the rate limit.
     /// Holds the failure that answers the request.

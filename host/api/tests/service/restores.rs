@@ -1,4 +1,4 @@
-//! The restoration of a snapshot: who may send a body that goes to a file, and which bodies are
+//! The restore of a snapshot: who may send a body that goes to a file, and which bodies are
 //! refused.
 
 use crate::bed::{Bed, error, request};
@@ -23,7 +23,7 @@ impl Bed {
         self.service.admit_body(&head).await
     }
 
-    /// Creates a token with these capabilities on every path for restorations.
+    /// Creates a token with these capabilities on every path for restores.
     async fn restorer(&self, capabilities: &str, uses: u32) -> String {
         let rules = PATHS.map(|path| format!("path {path:?} {{ capabilities = {capabilities} }}"));
         self.write("sys/policies/acl/restorer", json!({ "policy": rules.join("\n") })).await;

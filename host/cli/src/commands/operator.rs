@@ -1,5 +1,5 @@
 //! `bulkhead operator unseal · seal · rotate · key-status · release`: operation of the seal, and
-//! the end of a restoration.
+//! the release of restored data.
 //!
 //! This file prevents an unseal key from entering a shell's history or a process list: `unseal`
 //! asks for the key or reads it from standard input.
@@ -62,7 +62,7 @@ pub(crate) const KEY_STATUS: Command = Command {
 pub(crate) const RELEASE: Command = Command {
     words: "operator release",
     takes: "",
-    about: "start due work after a restoration: leases end, passwords are rotated\n\n\
+    about: "start due work after a restore: leases end, passwords are rotated\n\n\
             Make sure that no other server works with the same data: \
             two servers would rotate the same\npassword, and each would store another one.",
     options: &[],

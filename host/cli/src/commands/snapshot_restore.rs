@@ -28,7 +28,7 @@ const OPTIONS: &[CommandOption] = &[
 ];
 
 /// Reason for the refusal of a wrapping time.
-const NO_WRAPPING: &str = "the answer to a restoration is empty";
+const NO_WRAPPING: &str = "the answer to a restore is empty";
 
 pub(crate) const RESTORE: Command = Command {
     words: "operator snapshot restore",

@@ -27,7 +27,7 @@ impl Drop for TestFile {
     }
 }
 
-/// Calls of the restoration without a server: directory, snapshot, and whether data are replaced.
+/// Calls of the restore without a server: directory, snapshot, and whether data are replaced.
 type OfflineCalls = RefCell<Vec<(PathBuf, PathBuf, bool)>>;
 
 /// Runs a command whose file is judged as `judged`. Without an address no server is reached.

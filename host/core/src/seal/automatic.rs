@@ -161,7 +161,7 @@ impl ServiceSeal {
     ) -> Result<T, Failure> {
         tokio::select! {
             ended = tokio::time::timeout(patience, exchange) => ended.unwrap_or_else(|_| {
-                let why = "the keeper of the seal's key has not answered yet";
+                let why = "the key service of the seal has not answered yet";
                 Err(Failure::new(FailureKind::TimedOut, why))
             }),
             () = self.process.ending.wait() => {
@@ -194,7 +194,7 @@ impl ServiceSeal {
         }
         let made = tokio::time::timeout(START_PATIENCE, self.new_automatic_key()).await;
         let late = |_| {
-            let why = "the keeper of the seal's key has not answered";
+            let why = "the key service of the seal has not answered";
             Err(Failure::new(FailureKind::TimedOut, why))
         };
         self.replace_seal_key(store, &seal.key_id, made.unwrap_or_else(late)).await;
@@ -299,8 +299,8 @@ fn wrong_key(id: &str) -> Failure {
 
 fn foreign_key(kind: &str) -> Failure {
     let message = format!(
-        "seal {}: the keeper returned a key that does not open the data; check that the address \
-         and the key are those of the initialisation",
+        "seal {}: the key service of the seal returned a key that does not open the data; check \
+         that the address and the key are those of the initialisation",
         quoted(kind)
     );
     Failure::internal(message).recordable()

@@ -23,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 const PASSING_REMEDY: &str = "the data open when the server of the seal answers";
-const LASTING_REMEDY: &str = "the data open when the cause is mended; if the key is lost, write \
+const LASTING_REMEDY: &str = "the data open after the cause is removed; if the key is lost, write \
     seal \"shamir\" {} and give the recovery keys to: bulkhead operator unseal -migrate";
 
 /// The attempts to open the data after a start.
@@ -57,7 +57,7 @@ impl ServiceSeal {
             // The process ends, or the task panicked.
             Ok(Err(_)) => Ok(()),
             Err(_) => {
-                let why = cause(&"the keeper of the key has not answered yet");
+                let why = cause(&"the key service of the seal has not answered yet");
                 let pairs = [("seal", self.process.settings.seal.kind().to_owned()), why];
                 self.process.settings.log.line(LogLevel::Warn, "seal-key-awaited", &pairs);
                 Ok(())
