@@ -1,11 +1,11 @@
 //! The server dies, or meets an error, at each failpoint of a restore: afterwards the server has
 //! all data from before the restore, or all data of the snapshot, and restored data wait for their
-//! release.
+//! release. The snapshot is of the server itself, or of another cluster.
 
 use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
 use bulkhead_tests::Bulkhead;
-use bulkhead_tests::operators::{Operators, seal_status};
+use bulkhead_tests::operators::{Operators, give, seal_status};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use serde_json::json;
 use std::fs;
@@ -16,6 +16,8 @@ struct StoppedServer {
     server: Bulkhead,
     operators: Operators,
     snapshot: Vec<u8>,
+    /// Operators of the cluster of the snapshot. `None`: the snapshot is of the server.
+    others: Option<Operators>,
 }
 
 impl StoppedServer {
@@ -37,7 +39,13 @@ impl StoppedServer {
         let snapshot = fs::read(&file).expect("the snapshot is there");
         root.write("sys/policies/acl/later", &policy).expect(204);
         assert!(server.stop(), "{}", server.printed());
-        Self { server, operators, snapshot }
+        Self { server, operators, snapshot, others: None }
+    }
+
+    /// As [`StoppedServer::prepared`], with the snapshot of another cluster.
+    fn with_snapshot_of_other_cluster() -> Self {
+        let Self { operators: others, snapshot, .. } = Self::prepared();
+        Self { snapshot, others: Some(others), ..Self::prepared() }
     }
 
     /// Returns a server with a copy of the data, not started yet.
@@ -60,17 +68,38 @@ impl StoppedServer {
     /// Restores the snapshot. A restored server that a fault keeps sealed answers 200.
     fn restore(&self, server: &Bulkhead) -> Result<(), FaultObserved> {
         let root = self.operators.root(server);
-        let answer = answered(root.attempt("POST", "sys/storage/snapshot", &self.snapshot))?;
+        let path = match self.others {
+            None => "sys/storage/snapshot",
+            Some(_) => "sys/storage/snapshot-force",
+        };
+        let answer = answered(root.attempt("POST", path, &self.snapshot))?;
         assert!([200, 204].contains(&answer.status), "{answer:?}");
         Ok(())
+    }
+
+    /// Unseals the restarted server with the keys of either cluster. Returns the operators of the
+    /// data.
+    #[track_caller]
+    fn unseal_either(&self, server: &Bulkhead) -> &Operators {
+        if let Some(others) = &self.others {
+            for key in &others.keys[..2] {
+                // The keys of the snapshot are wrong if the old data remained.
+                let answer = give(server, key);
+                assert!([200, 400].contains(&answer.status), "{answer:?}");
+            }
+            if seal_status(server)["sealed"] == false {
+                return others;
+            }
+        }
+        self.operators.unseal(server);
+        &self.operators
     }
 
     /// Asserts that the restarted server has the old data or the restored data, and nothing of
     /// both.
     #[track_caller]
     fn assert_complete(&self, server: &Bulkhead, is_answered: bool) {
-        self.operators.unseal(server);
-        let root = self.operators.root(server);
+        let root = self.unseal_either(server).root(server);
         root.read("sys/policies/acl/kept").expect(200);
         let has_later = root.read("sys/policies/acl/later").status == 200;
         let is_restored = seal_status(server)["due_work_suspended"].is_string();
@@ -88,8 +117,7 @@ impl StoppedServer {
     }
 }
 
-fn old_or_new_data_remain(fault: &str) {
-    let template = StoppedServer::prepared();
+fn old_or_new_data_remain(fault: &str, template: &StoppedServer) {
     let first = points::passed_by(fault, |environment| {
         let mut server = template.copied();
         server.start_with(environment).expect("the server starts without a fault");
@@ -113,12 +141,22 @@ fn old_or_new_data_remain(fault: &str) {
 
 #[test]
 fn crash_during_restore_leaves_old_or_new_data() {
-    old_or_new_data_remain("abort");
+    old_or_new_data_remain("abort", &StoppedServer::prepared());
 }
 
 #[test]
 fn error_during_restore_leaves_old_or_new_data() {
-    old_or_new_data_remain("fail");
+    old_or_new_data_remain("fail", &StoppedServer::prepared());
+}
+
+#[test]
+fn crash_during_forced_restore_leaves_one_cluster() {
+    old_or_new_data_remain("abort", &StoppedServer::with_snapshot_of_other_cluster());
+}
+
+#[test]
+fn error_during_forced_restore_leaves_one_cluster() {
+    old_or_new_data_remain("fail", &StoppedServer::with_snapshot_of_other_cluster());
 }
 
 #[test]
