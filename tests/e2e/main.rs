@@ -42,6 +42,7 @@ mod leases;
 mod logins;
 mod logs;
 mod many_addresses;
+mod metrics;
 mod mounts;
 mod mysql;
 mod operator_commands;

@@ -43,7 +43,10 @@ fn steady(key: &str, value: &Value) -> Value {
             let name = |key: &String| if is_uuid(key) { "<uuid>".to_owned() } else { key.clone() };
             map.iter().map(|(key, value)| (name(key), steady(key, value))).collect()
         }
-        Value::Array(list) => list.iter().map(|value| steady(key, value)).collect(),
+        Value::Array(list) => {
+            let kept = list.iter().filter(|value| !is_varying_metric(value));
+            kept.map(|value| steady(key, value)).collect()
+        }
         Value::String(text) => {
             Value::String(shape_of(key, text).unwrap_or_else(|| steady_text(text)))
         }
@@ -52,6 +55,15 @@ fn steady(key: &str, value: &Value) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// Beginnings of the names of metrics that depend on machine and time.
+const VARYING_METRICS: [&str; 4] =
+    ["bulkhead_request", "bulkhead_store_", "bulkhead_target_", "process_"];
+
+fn is_varying_metric(value: &Value) -> bool {
+    let name = value["Name"].as_str().unwrap_or_default();
+    VARYING_METRICS.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Keys of times.

@@ -9,14 +9,16 @@
 //!
 //! ```text
 //! request_scope → log_threshold → log → random → quorum → timestamp → client_buckets → paging
-//! → parking → in_flight → unauthenticated_limits → lockouts → lifetimes → sealing → passwords
-//! → policies → background → identity → oidc → tokens → quotas → wrapping → cubbyhole
+//! → parking → in_flight → request_metrics → unauthenticated_limits → lockouts → lifetimes
+//! → sealing → passwords → policies → background → identity → oidc → tokens → quotas → wrapping
+//! → cubbyhole
 //! ```
 //!
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
 //! - **paging** bounds listings; **parking** holds requests that wait for a change, unaware of the
-//!   change; **in_flight** lists the requests that are being served.
+//!   change; **in_flight** lists the requests that are being served, and **request_metrics** counts
+//!   requests by mount.
 //! - **unauthenticated_limits** rate-limits callers without a token, unaware of the answers.
 //! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
 //! - **policies** decides what a policy's text allows on a path, unaware of the caller.
@@ -50,6 +52,7 @@ pub mod policies;
 pub mod quorum;
 pub mod quotas;
 pub mod random;
+pub mod request_metrics;
 pub mod request_scope;
 pub mod sealing;
 #[cfg(test)]

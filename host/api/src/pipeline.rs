@@ -26,6 +26,7 @@ use crate::endpoints::{self, FoundEndpoint, HostTable, PublicEndpoint, PublicReq
 use audit_trail::{AuditTrail, TrailSubject};
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::policies::acl::Acl;
+use bulkhead_access::request_metrics::{OperationClass, RequestOutcome};
 use bulkhead_access::tokens::Caller;
 use bulkhead_core::lifecycle::CallAttempts;
 use bulkhead_core::permit::Permit;
@@ -53,6 +54,7 @@ pub(crate) async fn handle(
     request: &Request,
     found: Result<Option<FoundEndpoint<'_>>, Failure>,
 ) -> Response {
+    let begun = Instant::now();
     // 1. The caller is authenticated once, however often the request is attempted, and before the
     //    unit of work begins: a token renewed meanwhile is not a conflict of the request. The
     //    commit of a writing request checks the token again. An endpoint that needs no token takes
@@ -103,7 +105,23 @@ pub(crate) async fn handle(
     if let Ok(caller) = &caller {
         core.tokens.finish_request(caller).await;
     }
+    let (mount, operation) = traffic_class(destination.ok(), request);
+    let outcome = RequestOutcome::of_status(response.status);
+    core.traffic.note(mount, (operation, outcome), begun.elapsed());
     response
+}
+
+/// Returns the mount and the operation for which a request counts.
+fn traffic_class<'a>(
+    destination: Option<&'a Destination<'_>>,
+    request: &Request,
+) -> (&'a str, OperationClass) {
+    let operation = match request.verb {
+        _ if destination.is_some_and(Destination::is_login) => OperationClass::Login,
+        Verb::Read | Verb::List => OperationClass::Read,
+        Verb::Write | Verb::Patch | Verb::Delete => OperationClass::Write,
+    };
+    (destination.map_or("", Destination::mount), operation)
 }
 
 /// Serves a request as the endpoint demands: without a token, or if the caller's policies allow the

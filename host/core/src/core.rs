@@ -24,6 +24,7 @@ use bulkhead_access::parking::ParkedRequests;
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::policies::stored::Policies;
 use bulkhead_access::quotas::Quotas;
+use bulkhead_access::request_metrics::RequestMetrics;
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{self, TokenRecord, Tokens};
@@ -64,6 +65,8 @@ pub struct Core {
     pub listings: Arc<ListingSlots>,
     /// Plain HTTP requests parked until a change, without an instance of the component.
     pub parking: ParkedRequests,
+    /// Counts of served requests.
+    pub traffic: RequestMetrics,
     /// The requests that are being served.
     pub requests: InFlightRequests,
     /// Outcomes of the last reloads of plugins.
@@ -159,6 +162,7 @@ impl Core {
             quotas: Quotas::new(&settings.log),
             listings: ListingSlots::new(settings.request_timeout),
             parking: ParkedRequests::default(),
+            traffic: RequestMetrics::default(),
             requests: InFlightRequests::default(),
             reloads: ReloadHistory::default(),
             claims: Arc::clone(&background.claims),

@@ -32,7 +32,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! limits → bindings → sealed_file → fair_queue → metrics → grants
+//! limits → bindings → sealed_file → fair_queue → metrics → target_calls → grants
 //! → contract → structure → wasmtime_engine → engine_start → cache → held_memory → memory
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
@@ -78,6 +78,7 @@ mod memory;
 mod metrics;
 mod secrets;
 mod slow_work;
+mod target_calls;
 
 // State.
 mod context;
@@ -130,4 +131,5 @@ pub use outcome::Termination;
 pub use sandbox::{MountStop, Sandbox, SandboxRuntime};
 pub use seal_plugin::{OpenedKey, SEAL_KEY_BYTES, SealPlugin, SealSurroundings, WrappedKey};
 pub use secrets::SecretSet;
+pub use target_calls::{TargetCallReading, TargetInterface};
 pub use wasmtime_engine::open_page_map;

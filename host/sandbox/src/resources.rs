@@ -9,6 +9,7 @@ use crate::limits;
 use crate::memory::GuestMemory;
 use crate::metrics::MetricsRegistry;
 use crate::slow_work::SlowWork;
+use crate::target_calls::TargetCalls;
 use bulkhead_outbound::ambient::{AmbientSources, CloudTokens};
 use bulkhead_outbound::http::ConnectionPool;
 use bulkhead_outbound::ldap::LdapPools;
@@ -69,6 +70,7 @@ pub(crate) struct StoreResources {
     pub(crate) tls: Arc<TlsConfigs>,
     pub(crate) caches: CacheRegistry,
     pub(crate) metrics: MetricsRegistry,
+    pub(crate) target_calls: TargetCalls,
     pub(crate) closing: ClosingSignal,
     /// The addresses on which the server listens. A component never dials them.
     pub(crate) own_addresses: Arc<[SocketAddr]>,
@@ -97,6 +99,7 @@ impl StoreResources {
             tls,
             caches: CacheRegistry::default(),
             metrics: MetricsRegistry::default(),
+            target_calls: TargetCalls::default(),
             closing: ClosingSignal::default(),
             own_addresses: own_addresses.into(),
             ambient: ambient.clone(),
@@ -119,6 +122,7 @@ impl StoreResources {
         self.kept.close_mount(mount);
         self.caches.forget(mount);
         self.metrics.forget(mount);
+        self.target_calls.forget(mount);
     }
 
     /// Cuts every call, drops every cache, and closes every outbound session.

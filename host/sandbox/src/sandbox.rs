@@ -7,10 +7,12 @@ use crate::instance_cache::InstanceCaches;
 use crate::linkers::Linkers;
 use crate::metrics::MetricReadings;
 use crate::resources::{ProcessResources, StoreResources};
+use crate::target_calls::{TargetCallReading, TargetInterface};
 use crate::wasmtime_engine;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_store::Store;
+use bulkhead_wire::duration_histogram::HistogramReading;
 use bulkhead_wire::failure::Failure;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -127,6 +129,18 @@ impl Sandbox {
     #[must_use]
     pub fn metrics_of(&self, mount: &str) -> MetricReadings {
         self.resources.metrics.of(mount)
+    }
+
+    /// Returns the calls of a mount to its targets, by interface.
+    #[must_use]
+    pub fn target_calls_of(&self, mount: &str) -> Vec<(TargetInterface, TargetCallReading)> {
+        self.resources.target_calls.of(mount)
+    }
+
+    /// Returns the times of all calls to targets, by interface.
+    #[must_use]
+    pub fn target_durations(&self) -> Vec<(TargetInterface, HistogramReading)> {
+        self.resources.target_calls.read_durations()
     }
 
     /// Cuts the running calls, drops every idle instance and every cache, and closes every outbound

@@ -10,11 +10,13 @@ use crate::identity::ComponentIdentity;
 use crate::limits::{self, ExceededLimit, MountLimits};
 use crate::memory::MemoryLimiter;
 use crate::resources::StoreResources;
+use crate::target_calls::TargetInterface;
 use bulkhead_store::{StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 use wasmtime::bail;
 use wasmtime::component::{HasData, ResourceTable};
 use wasmtime_wasi::WasiCtx;
@@ -58,6 +60,8 @@ pub(crate) struct CallState {
     pub(crate) leads: BTreeMap<String, CacheLead>,
     /// The epoch moved since the last host call.
     pub(crate) is_computing: bool,
+    /// Begin of the last host call to a target.
+    target_call_began: Instant,
     /// The last refusal of a database plugin for a missing grant, to be passed on unchanged.
     pub(crate) refused_grant: Option<String>,
     pub(crate) wasi: Option<WasiCtx>,
@@ -96,6 +100,7 @@ impl CallState {
             log_count: LogCount::default(),
             leads: BTreeMap::new(),
             is_computing: false,
+            target_call_began: Instant::now(),
             refused_grant: None,
             wasi: None,
             table,
@@ -124,6 +129,18 @@ impl CallState {
             bail!(ExceededLimit::count("host-calls", most));
         }
         Ok(())
+    }
+
+    /// Enters a host call to a target like [`CallState::enter`], and begins its time.
+    pub(crate) fn enter_target(&mut self) -> wasmtime::Result<()> {
+        self.target_call_began = Instant::now();
+        self.enter()
+    }
+
+    /// Counts the host call to a target that ends now.
+    pub(crate) fn note_target(&self, interface: TargetInterface, is_answered: bool) {
+        let time = self.target_call_began.elapsed();
+        self.resources.target_calls.note(self.mount(), interface, (is_answered, time));
     }
 
     pub(crate) fn limits(&self) -> &MountLimits {

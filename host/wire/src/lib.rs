@@ -8,10 +8,11 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! client → component_signature → distinct → failure → glob → hcl → hexadecimal → json → listing
-//! → log_level → login → secret → spelling → sync → byte_stream → alphabet → cidr → duration
-//! → envelope → metric → name → size → stored → call_limits → description → password_policy
-//! → response → ttl → api_version → coercion → request → fields → field_rights → raw → route
+//! client → component_signature → distinct → duration_histogram → failure → glob → hcl
+//! → hexadecimal → json → listing → log_level → login → secret → spelling → sync → byte_stream
+//! → alphabet → cidr → duration → envelope → metric → name → size → stored → call_limits
+//! → description → password_policy → response → ttl → api_version → coercion → request → fields
+//! → field_rights → raw → route
 //! ```
 
 pub mod alphabet;
@@ -25,6 +26,7 @@ pub mod component_signature;
 pub mod description;
 pub mod distinct;
 pub mod duration;
+pub mod duration_histogram;
 pub mod envelope;
 pub mod failure;
 pub mod field_rights;

@@ -6,6 +6,8 @@
 
 mod exposition;
 mod own;
+mod process;
+mod traffic;
 
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
@@ -14,6 +16,7 @@ use bulkhead_access::timestamp::timestamp;
 use bulkhead_core::Core;
 use bulkhead_sandbox::{MetricReading, MetricReadings};
 use bulkhead_wire::description::FieldKind;
+use bulkhead_wire::duration_histogram::HistogramReading;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::metric::{Metric, MetricKind};
 use serde_json::{Map, Value, json};
@@ -34,15 +37,39 @@ pub(super) fn rows() -> Vec<Endpoint> {
 
 /// The metrics of one name, from all mounts.
 struct MetricFamily {
-    kind: MetricKind,
+    kind: FamilyKind,
     about: String,
     samples: Vec<MetricSample>,
+}
+
+/// The kind of a family.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FamilyKind {
+    Plain(MetricKind),
+    /// Numbers of durations up to bounds.
+    Histogram,
+}
+
+impl FamilyKind {
+    /// Returns the word of Prometheus' text format.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Plain(kind) => kind.word(),
+            Self::Histogram => "histogram",
+        }
+    }
 }
 
 /// One series.
 struct MetricSample {
     labels: Vec<(String, String)>,
-    reading: MetricReading,
+    value: SampleValue,
+}
+
+/// The value of a series.
+enum SampleValue {
+    Reading(MetricReading),
+    Histogram(HistogramReading),
 }
 
 type MetricFamilies = BTreeMap<String, MetricFamily>;
@@ -70,6 +97,8 @@ async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     let mut families = of_mounts(core);
     families.extend(own::families(core).await?);
+    families.extend(traffic::families(core));
+    families.extend(process::families(core));
     Ok(families)
 }
 
@@ -82,12 +111,12 @@ fn of_mounts(core: &Core) -> MetricFamilies {
         for metric in &description.metrics {
             let name = format!("{PREFIX}_{plugin}_{}", metric.name);
             let family = families.entry(name).or_insert_with(|| MetricFamily {
-                kind: metric.kind,
+                kind: FamilyKind::Plain(metric.kind),
                 about: metric.about.clone(),
                 samples: Vec::new(),
             });
             // Another version of the plugin may use the name for another kind of metric.
-            if family.kind == metric.kind {
+            if family.kind == FamilyKind::Plain(metric.kind) {
                 family.samples.extend(samples(metric, mount.record.path.as_str(), &readings));
             }
         }
@@ -107,7 +136,7 @@ fn samples(metric: &Metric, mount: &str, readings: &MetricReadings) -> Vec<Metri
             if !metric.label.is_empty() {
                 labels.push((metric.label.clone(), value.clone()));
             }
-            MetricSample { labels, reading: *reading }
+            MetricSample { labels, value: SampleValue::Reading(*reading) }
         })
         .collect()
 }
@@ -116,18 +145,23 @@ fn samples(metric: &Metric, mount: &str, readings: &MetricReadings) -> Vec<Metri
 fn as_json(families: &MetricFamilies, now: u64) -> Value {
     let (mut counters, mut gauges, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for (name, family) in families {
-        for MetricSample { labels, reading } in &family.samples {
+        for MetricSample { labels, value } in &family.samples {
             let labels: Map<String, Value> =
                 labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-            match reading {
-                MetricReading::Counted(count) => {
+            let observed = |count: u64, sum: f64| json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels });
+            match value {
+                SampleValue::Reading(MetricReading::Counted(count)) => {
                     counters.push(json!({ "Name": name, "Count": count, "Labels": labels }));
                 }
-                MetricReading::Standing(value) => {
+                SampleValue::Reading(MetricReading::Standing(value)) => {
                     gauges.push(json!({ "Name": name, "Value": value, "Labels": labels }));
                 }
-                MetricReading::Observed { count, sum } => samples
-                    .push(json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels })),
+                SampleValue::Reading(MetricReading::Observed { count, sum }) => {
+                    samples.push(observed(*count, *sum));
+                }
+                SampleValue::Histogram(reading) => {
+                    samples.push(observed(reading.count, reading.sum));
+                }
             }
         }
     }

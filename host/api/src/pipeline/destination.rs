@@ -11,6 +11,9 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::route::RouteMatch;
 use std::sync::Arc;
 
+/// Name of the host among mounts.
+const HOST: &str = "sys/";
+
 /// Milliseconds after which a client may ask a mount again that is being migrated.
 const RETRY_AFTER: u64 = 10_000;
 
@@ -42,6 +45,20 @@ impl Destination<'_> {
     pub(super) fn is_open_row(&self) -> bool {
         matches!(self.place, ServingCode::Mount(..))
             && self.route().is_some_and(Route::needs_no_token)
+    }
+
+    /// Returns the path of the mount; for an endpoint of the host, the part of the host that serves.
+    pub(super) fn mount(&self) -> &str {
+        match &self.place {
+            ServingCode::Host(_) => HOST,
+            ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => mount.record.path.as_str(),
+        }
+    }
+
+    /// Returns true for a login at a mount.
+    pub(super) fn is_login(&self) -> bool {
+        matches!(self.place, ServingCode::Mount(..))
+            && self.route().is_some_and(|route| route.login)
     }
 
     /// Returns true for plain HTTP, which needs no token of the host.

@@ -22,6 +22,7 @@ use super::operation::operation;
 use super::permitted_request::count_request;
 use crate::endpoints::HostTable;
 use bulkhead_access::parking::PlaceClaim;
+use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::sealing::InFlight;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{Mount, MountPhase};
@@ -99,7 +100,10 @@ pub(crate) async fn handle_raw(
     if is_accepted(&access, &trail, &served) {
         admission::give_back(&core, remote);
     }
-    Box::pin(leave(trail, served)).await
+    let answer = Box::pin(leave(trail, served)).await;
+    let mount = destination.as_ref().map_or("", Destination::mount);
+    core.traffic.note_waiting(mount, RequestOutcome::of_status(answer.status));
+    answer
 }
 
 /// Returns the request with only the headers that a run reads: a waiting request holds no others.

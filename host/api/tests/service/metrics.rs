@@ -21,11 +21,13 @@ impl Bed {
     /// The figures that components give.
     async fn metrics(&self) -> Value {
         let mut shown = self.all_metrics().await;
-        let gauges = shown["Gauges"].as_array_mut().unwrap();
-        let is_hosts = |name: &Value| {
-            name.as_str().is_some_and(|name| name.starts_with("bulkhead_mount_stored_bytes"))
-        };
-        gauges.retain(|gauge| gauge["Labels"]["mount"].is_string() && !is_hosts(&gauge["Name"]));
+        for kind in ["Gauges", "Counters", "Samples"] {
+            let is_of_component = |name: &Value| {
+                name.as_str().is_some_and(|name| name.starts_with("bulkhead_probe_"))
+            };
+            let series = shown[kind].as_array_mut().unwrap();
+            series.retain(|series| is_of_component(&series["Name"]));
+        }
         shown
     }
 }
@@ -128,5 +130,40 @@ async fn metrics_require_policy() {
     let (status, refused) =
         bed.call_as("root", Verb::Read, "sys/metrics", json!({ "format": "xml" })).await;
     assert!(status == 400 && refused.to_string().contains("prometheus"), "{refused}");
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_count_by_mount_operation_and_outcome() {
+    let bed = Bed::new("figures-traffic").await;
+    let lease = json!({ "ttl": 3_600 });
+    for _ in 0..3 {
+        assert_eq!(bed.write("probe/lease/hunter2", lease.clone()).await.0, 200);
+    }
+    let refused = bed.call_as("bhs.none-of-ours", Verb::Write, "probe/lease/x", lease).await;
+    assert_eq!(refused.0, 403);
+    bed.call_as("root", Verb::Read, "sys/mounts", json!({})).await;
+    let shown = bed.all_metrics().await;
+    let count = |labels: Value| {
+        let counters = shown["Counters"].as_array().unwrap().iter();
+        let mut found = counters.filter(|counter| {
+            counter["Name"] == "bulkhead_requests_total" && counter["Labels"] == labels
+        });
+        found.next().map_or(0, |counter| counter["Count"].as_u64().unwrap())
+    };
+    let of = |mount: &str, operation: &str, outcome: &str| json!({ "mount": mount, "operation": operation, "outcome": outcome });
+    assert_eq!(count(of("probe/", "write", "served")), 3, "{shown}");
+    assert_eq!(count(of("probe/", "write", "denied")), 1, "{shown}");
+    assert!(count(of("sys/", "read", "served")) >= 1, "{shown}");
+    let samples = shown["Samples"].as_array().unwrap().iter();
+    let durations: Vec<&Value> = samples
+        .filter(|sample| sample["Name"] == "bulkhead_request_duration_seconds")
+        .filter(|sample| sample["Labels"]["operation"] == "write")
+        .collect();
+    assert!(durations[0]["Count"].as_u64().unwrap() >= 4, "{shown}");
+    assert!(!shown.to_string().contains("hunter2"), "no label shows a path: {shown}");
+    bed.call_as("root", Verb::Delete, "sys/mounts/probe", json!({})).await;
+    let shown = bed.all_metrics().await;
+    assert!(!shown.to_string().contains("\"probe/\""), "a removed mount has no series: {shown}");
     bed.end().await;
 }

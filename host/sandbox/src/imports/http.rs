@@ -15,6 +15,7 @@ use crate::effect::{self, EffectFailure};
 use crate::limits::{self, ExceededLimit};
 use crate::secrets::SecretSet;
 use crate::state::{CallState, refusal};
+use crate::target_calls::TargetInterface;
 use bulkhead_outbound::addresses::{AllowedAddresses, Origin};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::connections::ConnectionPermit;
@@ -84,6 +85,7 @@ impl Host for CallState {
             Ok(target) => send(self, target, request, &meter).await,
             Err(refused) => Err(refused),
         };
+        self.note_target(TargetInterface::Http, done.is_ok());
         if meter.is_over() {
             return Err(ExceededLimit::size("http-bytes", self.limits().http_bytes).into());
         }
@@ -96,7 +98,7 @@ fn check_request(
     state: &mut CallState,
     request: contract::Request,
 ) -> wasmtime::Result<(AskedRequest, Result<HttpTarget, Failure>)> {
-    state.enter()?;
+    state.enter_target()?;
     let most = state.limits().http_calls;
     if state.context.tree.count_http_call() > most {
         return Err(ExceededLimit::count("http-calls", most).into());

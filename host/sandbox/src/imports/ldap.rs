@@ -12,6 +12,7 @@ use crate::effect::{self, EffectFailure};
 use crate::grants::Act;
 use crate::limits;
 use crate::state::CallState;
+use crate::target_calls::TargetInterface;
 use bulkhead_outbound::addresses::{AllowedAddresses, LdapServer};
 use bulkhead_outbound::connections::ConnectionPermit;
 use bulkhead_outbound::ldap::{
@@ -144,7 +145,7 @@ fn check_servers(
     target: contract::Target,
     values: &[String],
 ) -> wasmtime::Result<(DirectoryTarget, GrantedServers)> {
-    state.enter()?;
+    state.enter_target()?;
     let target = DirectoryTarget::from(target);
     let secrets = [Some(&target.password), target.tls.client_key.as_ref()];
     for secret in secrets.into_iter().flatten().chain(values) {
@@ -267,6 +268,7 @@ fn report<T>(
     target: &DirectoryTarget,
     done: Result<T, LdapFailure>,
 ) -> Result<T, contract::Failure> {
+    state.note_target(TargetInterface::Ldap, done.is_ok());
     done.map_err(|mut failure| {
         let shown = state.scrub_for_caller(&failure.message);
         let said = std::mem::replace(&mut failure.message, shown);

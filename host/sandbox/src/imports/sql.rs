@@ -14,6 +14,7 @@ use crate::limits;
 use crate::resources::StoreResources;
 use crate::secrets::SecretSet;
 use crate::state::{CallState, PasswordUse};
+use crate::target_calls::TargetInterface;
 use bulkhead_outbound::addresses::AllowedAddresses;
 use bulkhead_outbound::sql::{
     DatabaseEndpoint, DatabaseTarget, LoginRequest, PoolKey, SecretRecorder, SqlFailure,
@@ -91,7 +92,7 @@ fn check_endpoints(
     state: &mut CallState,
     target: contract::Target,
 ) -> wasmtime::Result<(DatabaseTarget, Result<Vec<AllowedAddresses>, SqlFailure>)> {
-    state.enter()?;
+    state.enter_target()?;
     let target = DatabaseTarget::from(target);
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     let reach = |end: &DatabaseEndpoint| {
@@ -241,6 +242,7 @@ fn report<T>(
     target: &DatabaseTarget,
     done: Result<T, SqlFailure>,
 ) -> Result<T, contract::Failure> {
+    state.note_target(TargetInterface::Sql, done.is_ok());
     done.map_err(|mut failure| {
         if failure.code == "unreachable"
             && let Some(key) = pool_key(state, target)

@@ -1,6 +1,6 @@
 //! The text format of Prometheus, version 0.0.4.
 
-use super::{MetricFamilies, MetricReading, MetricSample};
+use super::{MetricFamilies, MetricReading, MetricSample, SampleValue};
 use std::fmt::Write;
 
 /// Content type of the format.
@@ -28,13 +28,36 @@ fn write_sample(text: &mut String, name: &str, sample: &MetricSample) {
         .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
         .collect();
     let labels = labels.join(",");
-    _ = match sample.reading {
-        MetricReading::Counted(count) => writeln!(text, "{name}{{{labels}}} {count}"),
-        MetricReading::Standing(value) => writeln!(text, "{name}{{{labels}}} {value}"),
-        MetricReading::Observed { count, sum } => {
-            writeln!(text, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}")
+    // Writing to a `String` cannot fail.
+    _ = match &sample.value {
+        SampleValue::Reading(MetricReading::Counted(count)) => {
+            writeln!(text, "{name}{{{labels}}} {count}")
+        }
+        SampleValue::Reading(MetricReading::Standing(value)) => {
+            writeln!(text, "{name}{{{labels}}} {value}")
+        }
+        SampleValue::Reading(MetricReading::Observed { count, sum }) => {
+            write_sum(text, name, &labels, (*sum, *count))
+        }
+        SampleValue::Histogram(reading) => {
+            let comma = if labels.is_empty() { "" } else { "," };
+            for (bound, count) in &reading.cumulated {
+                _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {count}");
+            }
+            let count = reading.count;
+            _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {count}");
+            write_sum(text, name, &labels, (reading.sum, count))
         }
     };
+}
+
+fn write_sum(
+    text: &mut String,
+    name: &str,
+    labels: &str,
+    (sum, count): (f64, u64),
+) -> std::fmt::Result {
+    writeln!(text, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}")
 }
 
 /// Escapes the characters of a label value that would end the value or the line.
@@ -44,24 +67,28 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MetricFamily;
+    use super::super::{FamilyKind, MetricFamily};
     use super::*;
+    use bulkhead_wire::duration_histogram::HistogramReading;
     use bulkhead_wire::metric::MetricKind;
+
+    fn family(kind: FamilyKind, value: SampleValue) -> MetricFamily {
+        let labels = vec![("mount".to_owned(), "a\"b\\c\n/".to_owned())];
+        let samples = vec![MetricSample { labels, value }];
+        MetricFamily { kind, about: "What it is.".to_owned(), samples }
+    }
+
+    fn plain(kind: MetricKind, reading: MetricReading) -> MetricFamily {
+        family(FamilyKind::Plain(kind), SampleValue::Reading(reading))
+    }
 
     #[test]
     fn metric_kinds_have_own_lines_and_escaped_labels() {
-        let family = |kind, reading| {
-            let labels = vec![("mount".to_owned(), "a\"b\\c\n/".to_owned())];
-            let samples = vec![MetricSample { labels, reading }];
-            MetricFamily { kind, about: "What it is.".to_owned(), samples }
-        };
+        let summary = MetricReading::Observed { count: 2, sum: 7.0 };
         let families = MetricFamilies::from([
-            ("a_total".to_owned(), family(MetricKind::Counter, MetricReading::Counted(3))),
-            ("b".to_owned(), family(MetricKind::Gauge, MetricReading::Standing(0.5))),
-            (
-                "c".to_owned(),
-                family(MetricKind::Summary, MetricReading::Observed { count: 2, sum: 7.0 }),
-            ),
+            ("a_total".to_owned(), plain(MetricKind::Counter, MetricReading::Counted(3))),
+            ("b".to_owned(), plain(MetricKind::Gauge, MetricReading::Standing(0.5))),
+            ("c".to_owned(), plain(MetricKind::Summary, summary)),
         ]);
         let labels = r#"{mount="a\"b\\c\n/"}"#;
         let expected = format!(
@@ -70,5 +97,22 @@ mod tests {
              # HELP c What it is.\n# TYPE c summary\nc_sum{labels} 7\nc_count{labels} 2\n"
         );
         assert_eq!(write(&families), expected);
+    }
+
+    #[test]
+    fn histogram_has_cumulated_buckets_and_infinity() {
+        let reading =
+            HistogramReading { cumulated: vec![(0.001, 2), (10.0, 3)], count: 4, sum: 12.5 };
+        let mut family = family(FamilyKind::Histogram, SampleValue::Histogram(reading));
+        family.samples[0].labels = vec![("operation".to_owned(), "read".to_owned())];
+        let text = write(&MetricFamilies::from([("d_seconds".to_owned(), family)]));
+        assert_eq!(
+            text,
+            "# HELP d_seconds What it is.\n# TYPE d_seconds histogram\n\
+             d_seconds_bucket{operation=\"read\",le=\"0.001\"} 2\n\
+             d_seconds_bucket{operation=\"read\",le=\"10\"} 3\n\
+             d_seconds_bucket{operation=\"read\",le=\"+Inf\"} 4\n\
+             d_seconds_sum{operation=\"read\"} 12.5\nd_seconds_count{operation=\"read\"} 4\n"
+        );
     }
 }

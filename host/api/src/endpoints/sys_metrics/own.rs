@@ -2,7 +2,7 @@
 //!
 //! The names are those of published servers' dashboards, behind the prefix of this server.
 
-use super::{MetricFamilies, MetricFamily, MetricSample, PREFIX};
+use super::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
 use bulkhead_access::quotas::QuotaUsage;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{Mount, MountClass};
@@ -24,7 +24,7 @@ pub(super) async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     let irrevocable: u64 = core.leases.count_irrevocable().await?.values().sum();
     let mut families = MetricFamilies::new();
     let mut add = |name: &str, about: &str, samples: Vec<MetricSample>| {
-        let kind = MetricKind::Gauge;
+        let kind = FamilyKind::Plain(MetricKind::Gauge);
         let family = MetricFamily { kind, about: about.to_owned(), samples };
         families.insert(format!("{PREFIX}_{name}"), family);
     };
@@ -73,11 +73,12 @@ fn failed_wakes(core: &Core) -> Option<(String, MetricFamily)> {
     let of_mount = |mount: &Arc<Mount>| {
         let failed = Some(mount.failed_wakes()).filter(|failed| *failed > 0)?;
         let labels = vec![("mount".to_owned(), mount.record.path.as_str().to_owned())];
-        Some(MetricSample { labels, reading: MetricReading::Counted(failed) })
+        Some(MetricSample { labels, value: SampleValue::Reading(MetricReading::Counted(failed)) })
     };
     let samples: Vec<MetricSample> = mounts.iter().filter_map(of_mount).collect();
     let about = "failed runs of a mount's timers, such as rotations and replication".to_owned();
-    let family = MetricFamily { kind: MetricKind::Counter, about, samples };
+    let kind = FamilyKind::Plain(MetricKind::Counter);
+    let family = MetricFamily { kind, about, samples };
     (!family.samples.is_empty()).then(|| (format!("{PREFIX}_mount_failed_wakes_total"), family))
 }
 
@@ -119,8 +120,8 @@ fn gauge(value: u64, label: Option<(&str, &str)>) -> MetricSample {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no count comes near the bounds of a float")]
-fn labelled(value: u64, labels: &[(&str, &str)]) -> MetricSample {
+pub(super) fn labelled(value: u64, labels: &[(&str, &str)]) -> MetricSample {
     let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
     let labels = labels.iter().map(owned).collect();
-    MetricSample { labels, reading: MetricReading::Standing(value as f64) }
+    MetricSample { labels, value: SampleValue::Reading(MetricReading::Standing(value as f64)) }
 }
