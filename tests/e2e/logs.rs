@@ -118,12 +118,12 @@ fn rotated_log_file_is_released_at_hangup() {
     fs::remove_file(path("server.log")).expect("a file can be removed");
     fs::create_dir(path("server.log")).expect("a folder can be made");
     setup.server.signal("HUP");
-    setup.server.wait_for_print("event=log-file-failing");
+    setup.server.wait_for_print("\"event\":\"log-file-failing\"");
     setup.server.wait_for_print("reopening-audit");
     fs::remove_dir(path("server.log")).expect("a folder can be removed");
     setup.server.signal("HUP");
     setup.wait_for_line("reopening-audit");
-    setup.server.wait_for_print("event=log-file-restored");
+    setup.server.wait_for_print("\"event\":\"log-file-restored\"");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod destination;
 mod flood;
 mod format;
 
+pub(crate) use destination::check_file_type;
 pub use format::LogFormat;
 
 use bulkhead_access::log::Log;
@@ -18,12 +19,18 @@ use bulkhead_tls::machine_time;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use destination::LogDestination;
-use flood::{FloodLimiter, LEFT_OUT_PERIOD, LeftOut, LineAdmission};
+use flood::{FloodLimiter, LEFT_OUT_PERIOD, LeftOut, LineAdmission, LineSource, LineSubject};
 use format::LogLine;
+use std::fs::File;
+use std::io;
 use std::panic;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+use tokio::task::spawn_blocking;
+
+/// Maximum time in which the file of the log is opened again.
+const REOPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 const _: () = assert!(matches!(::log::STATIC_MAX_LEVEL, ::log::LevelFilter::Off));
 const _: () = assert!(tracing::level_filters::STATIC_MAX_LEVEL.into_level().is_none());
@@ -53,7 +60,6 @@ pub struct ServerLog {
 
 /// The state that a line needs alone.
 struct LogWriter {
-    format: LogFormat,
     destination: LogDestination,
     flood: FloodLimiter,
 }
@@ -62,8 +68,8 @@ impl ServerLog {
     /// Creates a log in logfmt on standard error with the lines from `level` on.
     #[must_use]
     pub fn on_stderr(level: LogLevel) -> Self {
-        let (format, destination) = (LogFormat::Logfmt, LogDestination::stderr());
-        let writer = LogWriter { format, destination, flood: FloodLimiter::default() };
+        let destination = LogDestination::stderr(LogFormat::Logfmt);
+        let writer = LogWriter { destination, flood: FloodLimiter::default() };
         Self { threshold: Arc::new(LogThreshold::new(level)), writer: Mutex::new(writer) }
     }
 
@@ -73,20 +79,23 @@ impl ServerLog {
     /// The file that cannot be opened, and the remedy.
     pub fn configure(&self, settings: &LogSettings) -> Result<(), String> {
         let destination = match &settings.file {
-            Some(path) => LogDestination::file(path)?,
-            None => LogDestination::stderr(),
+            Some(path) => LogDestination::file(path, settings.format)?,
+            None => LogDestination::stderr(settings.format),
         };
-        let mut writer = sync::lock(&self.writer);
-        writer.format = settings.format;
-        writer.destination = destination;
+        sync::lock(&self.writer).destination = destination;
         self.threshold.configure(settings.level);
         Ok(())
     }
 
     /// Opens the file of the log again at its path, after log rotation. If the file cannot be
-    /// opened, the lines go to standard error, which also has a line about the file.
-    pub fn reopen(&self) {
-        sync::lock(&self.writer).destination.reopen();
+    /// opened in time, the lines go to standard error, which also has a line about the file. Lines
+    /// do not wait for the file system meanwhile.
+    pub async fn reopen(&self) {
+        let Some(path) = sync::lock(&self.writer).destination.path() else { return };
+        let opened = open_in_time(path).await;
+        let before = sync::lock(&self.writer).destination.replace(opened);
+        // The end of a file may wait for the disk as well.
+        drop(spawn_blocking(move || drop(before)));
     }
 
     /// Returns the level from which lines are written.
@@ -100,52 +109,96 @@ impl ServerLog {
         let mut period = tokio::time::interval(LEFT_OUT_PERIOD);
         loop {
             period.tick().await;
-            let mut writer = sync::lock(&self.writer);
-            for LeftOut { event, mount, lines } in writer.flood.take_ended(Instant::now()) {
-                let lines = lines.to_string();
-                let pairs = [("left-out", event), ("mount", mount), ("lines", lines)];
-                let pairs: Vec<_> =
-                    pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+            self.write_left_out(|flood| flood.take_ended(Instant::now()));
+        }
+    }
+
+    /// Writes how many lines of the present floods were left out, before the end of the process.
+    pub(crate) fn report_last_floods(&self) {
+        self.write_left_out(FloodLimiter::take_all);
+    }
+
+    fn write_left_out(&self, take: impl FnOnce(&mut FloodLimiter) -> Vec<LeftOut>) {
+        let mut writer = sync::lock(&self.writer);
+        for LeftOut { event, mount, lines } in take(&mut writer.flood) {
+            let pairs = [("left-out", event), ("mount", mount), ("lines", lines.to_string())];
+            let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+            if self.threshold.admits(LogLevel::Warn) {
                 writer.write(LogLevel::Warn, "log-lines-left-out", &pairs);
+            }
+        }
+    }
+
+    /// Writes a line about a panic. The panicking thread may itself have the lock of the writer:
+    /// if the writer is locked, the line goes to standard error.
+    fn write_panic(&self, pairs: &[(&str, String)]) {
+        match self.writer.try_lock() {
+            Ok(mut writer) => writer.write_limited(LogLevel::Error, "panic", pairs),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                poisoned.into_inner().write_limited(LogLevel::Error, "panic", pairs);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let (time, level, event) = (machine_time(), LogLevel::Error, "panic");
+                let line = LogLine { time, level, event, request: None, pairs };
+                destination::write_stderr_unlocked(&line);
             }
         }
     }
 }
 
+/// Opens the file of the log outside of the threads that serve requests.
+///
+/// # Errors
+/// The file cannot be opened, or the file system does not answer in time.
+async fn open_in_time(path: PathBuf) -> io::Result<File> {
+    let opening = spawn_blocking(move || destination::open(Path::new(&path)));
+    match tokio::time::timeout(REOPEN_TIMEOUT, opening).await {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(_)) => Err(io::Error::other("the opening ended early")),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
 impl LogWriter {
+    /// Writes a line, unless too many lines of the event were written.
+    fn write_limited(&mut self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
+        let value_of = |wanted: &str| pairs.iter().find(|(name, _)| *name == wanted);
+        let mount = value_of("mount").map(|(_, mount)| mount.as_str()).unwrap_or_default();
+        let source = match value_of("plugin") {
+            Some(_) => LineSource::Component,
+            None => LineSource::Host,
+        };
+        match self.flood.admit(LineSubject { source, event, mount }, Instant::now()) {
+            LineAdmission::Admitted { left_out: 0 } => self.write(level, event, pairs),
+            LineAdmission::Admitted { left_out } => {
+                let left_out = ("left-out", left_out.to_string());
+                let pairs: Vec<_> = pairs.iter().cloned().chain([left_out]).collect();
+                self.write(level, event, &pairs);
+            }
+            LineAdmission::LeftOut => {}
+        }
+    }
+
     fn write(&mut self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
         let request = current_request();
         let (time, request) = (machine_time(), request.as_deref());
-        let line = LogLine { time, level, event, request, pairs }.text(self.format);
-        self.destination.write(level, &line);
+        self.destination.write(&LogLine { time, level, event, request, pairs });
     }
 }
 
 impl Log for ServerLog {
     fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
-        if !self.threshold.admits(level) {
-            return;
-        }
-        let mount = pairs.iter().find(|(name, _)| *name == "mount");
-        let mount = mount.map(|(_, mount)| mount.as_str()).unwrap_or_default();
-        let mut writer = sync::lock(&self.writer);
-        match writer.flood.admit((event, mount), Instant::now()) {
-            LineAdmission::Admitted { left_out: 0 } => writer.write(level, event, pairs),
-            LineAdmission::Admitted { left_out } => {
-                let left_out = ("left-out", left_out.to_string());
-                let pairs: Vec<_> = pairs.iter().cloned().chain([left_out]).collect();
-                writer.write(level, event, &pairs);
-            }
-            LineAdmission::LeftOut => {}
+        if self.threshold.admits(level) {
+            sync::lock(&self.writer).write_limited(level, event, pairs);
         }
     }
 }
 
 /// Installs a panic hook that logs the place of a panic and not its message.
-pub fn report_panics(log: Arc<dyn Log>) {
+pub fn report_panics(log: Arc<ServerLog>) {
     panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "unknown".to_owned(), ToString::to_string);
-        log.line(LogLevel::Error, "panic", &[("at", place)]);
+        log.write_panic(&[("at", place)]);
     }));
 }
 

@@ -1,6 +1,5 @@
 //! The `bulkhead` program: `server` runs a server, every other command is a client.
 
-use bulkhead_access::log::Log;
 use bulkhead_cli::keyboard::{self, HideInput};
 use bulkhead_core::{OfficialComponent, OfficialSeal};
 use bulkhead_sandbox::{compile, open_page_map};
@@ -260,7 +259,7 @@ fn serve(program: &str, mode: ServerMode, log_options: LogOptions) -> Result<(),
     let _is_there = open_page_map();
     harden()?;
     let log = Arc::new(ServerLog::on_stderr(LogLevel::Info));
-    report_panics(Arc::clone(&log) as Arc<dyn Log>);
+    report_panics(Arc::clone(&log));
     let officials = official_components()?;
     let (program, seals) = (program.to_owned(), official_seals()?);
     let process = ServerProcess { program, officials, seals, sockets, log, log_options };

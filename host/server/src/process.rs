@@ -137,6 +137,7 @@ impl StartedServer {
     /// Never; the end of [`StartedServer::serve`] has the same form.
     pub(crate) async fn stop_early(self) -> Result<(), String> {
         self.service.stop().await;
+        self.log_source.log.report_last_floods();
         self.log.line(LogLevel::Info, "stopped", &[("all-requests-answered", true.to_string())]);
         Ok(())
     }
@@ -169,7 +170,7 @@ impl StartedServer {
         }
         let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
         let tls = every_door.filter_map(BoundSocket::tls).cloned().collect();
-        let shutdown = config.shutdown;
+        let (shutdown, server_log) = (config.shutdown, Arc::clone(&log_source.log));
         let listeners = 1 + u64::from(scheduler.is_some());
         let descriptors = raise_descriptor_limit() / listeners;
         let (stopping, stopped) = watch::channel(false);
@@ -206,14 +207,14 @@ impl StartedServer {
             manager.follow(&service);
             let (signal, next) = signals.until_stopped(renewed).await;
             tokio::spawn(next.exit_at_next(Arc::clone(&log)));
-            let stop = Stop { service: &service, manager: &manager, log: &log };
+            let stop = Stop { service: &service, manager: &manager, log: &server_log };
             let deadline = stop.begin(signal, shutdown).await;
             stopping.send_replace(true);
             deadline
         };
         let (of_api, of_scheduler, deadline) =
             tokio::join!(serve(doors, config.listener), of_scheduler, signalled);
-        let stop = Stop { service: &service, manager: &manager, log: &log };
+        let stop = Stop { service: &service, manager: &manager, log: &server_log };
         stop.finish([of_api, of_scheduler], deadline).await;
         Ok(())
     }
@@ -223,7 +224,7 @@ impl StartedServer {
 struct Stop<'a> {
     service: &'a Service,
     manager: &'a ServiceManager,
-    log: &'a Arc<dyn Log>,
+    log: &'a ServerLog,
 }
 
 impl Stop<'_> {
@@ -250,6 +251,7 @@ impl Stop<'_> {
         let stop = self.service.stop_within(patience);
         let is_closed = tokio::time::timeout_at(deadline, stop).await.is_ok();
         let is_complete = listeners.iter().all(|listener| listener.is_complete);
+        self.log.report_last_floods();
         let cut: usize = listeners.iter().map(|listener| listener.cut).sum();
         let level = if is_complete && is_closed { LogLevel::Info } else { LogLevel::Warn };
         let pairs = [

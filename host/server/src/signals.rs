@@ -104,7 +104,7 @@ impl RenewedParts {
                 ("signal", "SIGHUP".to_owned()),
                 ("configuration", "unchanged until the next start, but for log_level".to_owned()),
             ];
-            self.log.log.reopen();
+            self.log.log.reopen().await;
             self.log.log.line(LogLevel::Info, "reopening-audit", &pairs);
             self.manager.reloading().await;
             self.renew_log_level();

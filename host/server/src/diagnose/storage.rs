@@ -1,6 +1,7 @@
 //! Checks of the data directory and of the audit files: rights, free space, and use by a server.
 
 use super::findings::{CheckStatus, Diagnosis};
+use crate::log::check_file_type;
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
 use rustix::fs::{Access, access, statvfs};
@@ -132,7 +133,12 @@ fn check_audit_file(file: &Path) -> Result<(), String> {
 pub(super) fn check_log_file(file: &Path, diagnosis: &mut Diagnosis) {
     let written = format!("lines can be written to {}", file.display());
     let named = |why| format!("log_file: {why}");
-    diagnosis.add_result("log", check_audit_file(file).map(|()| written).map_err(named));
+    let file_type = std::fs::metadata(file).map(|found| found.file_type());
+    let checked = file_type
+        .map_or(Ok(()), check_file_type)
+        .map_err(|why| format!("{} cannot be the log: {why}; name a regular file", file.display()));
+    let checked = checked.and_then(|()| check_audit_file(file));
+    diagnosis.add_result("log", checked.map(|()| written).map_err(named));
 }
 
 /// Checks that the files of the audit devices can be written.

@@ -40,3 +40,22 @@ fn the_worst_result_decides_the_exit_code() {
     assert!(text.contains("[ ok ]   last: well\n"), "{text}");
     assert!(text.ends_with("4 checks: 1 failed, 1 with a warning\n"), "{text}");
 }
+
+#[test]
+fn pipe_as_log_fails_check_as_start() {
+    let name = format!("bulkhead-check-log-{}", std::process::id());
+    let pipe = std::env::temp_dir().join(name);
+    drop(std::fs::remove_file(&pipe));
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    let check = |file: &Path| {
+        let mut diagnosis = Diagnosis::default();
+        storage::check_log_file(file, &mut diagnosis);
+        diagnosis.failures()
+    };
+    let failures = check(&pipe);
+    assert!(failures[0].contains("neither a regular file nor a terminal"), "{failures:?}");
+    assert!(failures[0].contains("name a regular file"), "{failures:?}");
+    assert!(check(Path::new("/dev/null")).is_empty());
+    std::fs::remove_file(&pipe).unwrap();
+}

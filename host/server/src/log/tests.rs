@@ -43,15 +43,15 @@ async fn lines_of_request_have_its_id() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-#[test]
-fn rotated_file_is_released_and_level_changes_at_runtime() {
+#[tokio::test]
+async fn rotated_file_is_released_and_level_changes_at_runtime() {
     let folder = scratch("rotation");
     let (file, moved) = (folder.join("server.log"), folder.join("server.log.1"));
     let log = log_to(&file, LogFormat::Logfmt);
     log.line(LogLevel::Info, "first", &[]);
     fs::rename(&file, &moved).unwrap();
     log.line(LogLevel::Info, "second", &[]);
-    log.reopen();
+    log.reopen().await;
     log.threshold().set(LogLevel::Error);
     log.line(LogLevel::Warn, "unwanted", &[]);
     log.line(LogLevel::Error, "third", &[]);
@@ -73,16 +73,16 @@ fn file_that_cannot_be_opened_is_refused_by_name() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-#[test]
-fn missing_file_diverts_lines_until_it_returns() {
+#[tokio::test]
+async fn missing_file_diverts_lines_until_it_returns() {
     let folder = scratch("diversion");
     let file = folder.join("server.log");
     let log = log_to(&file, LogFormat::Logfmt);
     fs::remove_dir_all(&folder).unwrap();
-    log.reopen();
+    log.reopen().await;
     log.line(LogLevel::Info, "diverted", &[]);
     fs::create_dir(&folder).unwrap();
-    log.reopen();
+    log.reopen().await;
     log.line(LogLevel::Info, "returned", &[]);
     assert_eq!(events(&file), ["returned"]);
     fs::remove_dir_all(folder).unwrap();
@@ -108,5 +108,90 @@ fn flood_of_one_event_leaves_others_alone() {
     let ended = sync::lock(&log.writer).flood.take_ended(Instant::now() + LEFT_OUT_PERIOD);
     let ended: u64 = ended.iter().map(|left_out| left_out.lines).sum();
     assert_eq!(flood.len() as u64 + between + ended, LINES);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn pipe_without_reader_stops_no_line() {
+    let folder = scratch("pipe");
+    let file = folder.join("server.log");
+    let log = log_to(&file, LogFormat::Logfmt);
+    fs::remove_file(&file).unwrap();
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &file, kind, mode, 0).unwrap();
+    log.reopen().await;
+    log.line(LogLevel::Info, "diverted", &[]);
+    let settings = LogSettings { file: Some(file.clone()), ..LogSettings::default() };
+    let refusal = log.configure(&settings).unwrap_err();
+    assert!(refusal.contains("cannot be opened"), "{refusal}");
+    // With a reader, the pipe could be opened.
+    let mut options = fs::OpenOptions::new();
+    let _reader = options.read(true).write(true).open(&file).unwrap();
+    let refusal = log.configure(&settings).unwrap_err();
+    assert!(refusal.contains("neither a regular file"), "{refusal}");
+    fs::remove_file(&file).unwrap();
+    log.reopen().await;
+    log.line(LogLevel::Info, "returned", &[]);
+    assert_eq!(events(&file), ["returned"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn character_device_is_accepted_as_log() {
+    let log = ServerLog::on_stderr(LogLevel::Warn);
+    let file = Some(PathBuf::from("/dev/null"));
+    log.configure(&LogSettings { file, ..LogSettings::default() }).unwrap();
+}
+
+#[test]
+fn last_counts_are_written_from_threshold() {
+    const LINES: u64 = 3_000;
+    let folder = scratch("last-floods");
+    let file = folder.join("server.log");
+    let log = log_to(&file, LogFormat::Logfmt);
+    let flood = || (0..LINES).for_each(|_| log.line(LogLevel::Error, "http-failed", &[]));
+    flood();
+    log.report_last_floods();
+    let count_summaries =
+        || events(&file).iter().filter(|event| *event == "log-lines-left-out").count();
+    assert_eq!(count_summaries(), 1);
+    log.report_last_floods();
+    log.threshold().set(LogLevel::Error);
+    flood();
+    log.report_last_floods();
+    assert_eq!(count_summaries(), 1);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn panic_during_a_line_is_reported() {
+    let folder = scratch("panic");
+    let file = folder.join("server.log");
+    let log = log_to(&file, LogFormat::Logfmt);
+    let place = [("at", "src/a.rs:1:1".to_owned())];
+    let writer = sync::lock(&log.writer);
+    // The line goes to standard error, and the thread does not wait for itself.
+    log.write_panic(&place);
+    drop(writer);
+    log.write_panic(&place);
+    assert_eq!(events(&file), ["panic"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn component_lines_do_not_displace_host_lines() {
+    let folder = scratch("made-up");
+    let file = folder.join("server.log");
+    let log = log_to(&file, LogFormat::Logfmt);
+    let plugin = [("plugin", "cluster".to_owned()), ("mount", "a/".to_owned())];
+    for number in 0..3_000 {
+        log.line(LogLevel::Info, &format!("made-up-{number}"), &plugin);
+    }
+    log.line(LogLevel::Info, "made-up-last", &plugin);
+    log.line(LogLevel::Warn, "mount-erase-delayed", &[("mount", "a/".to_owned())]);
+    assert_eq!(events(&file).last().unwrap(), "mount-erase-delayed");
+    log.report_last_floods();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("left-out=other-events mount=a/ lines="), "{text}");
     fs::remove_dir_all(folder).unwrap();
 }
