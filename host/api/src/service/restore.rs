@@ -1,6 +1,7 @@
 //! The replacement of all data after the request that restores a snapshot.
 
 use super::Service;
+use bulkhead_access::request_scope::of_current_request;
 use bulkhead_core::Core;
 use bulkhead_core::seal::RestoreOutcome;
 use bulkhead_store::PreparedRestore;
@@ -24,7 +25,8 @@ impl Service {
             return answer;
         }
         let service = Arc::clone(self);
-        let replaced = tokio::spawn(async move { service.seal.restore(&core, prepared).await });
+        let work = async move { service.seal.restore(&core, prepared).await };
+        let replaced = tokio::spawn(of_current_request(work));
         match replaced.await.unwrap_or_else(|_| Err(Failure::internal("internal error"))) {
             Ok(RestoreOutcome::Open) => answer,
             Ok(RestoreOutcome::Sealed(reason)) => warn(request, reason),

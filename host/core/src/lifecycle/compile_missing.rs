@@ -4,7 +4,7 @@
 //! This file prevents a start that waits for a compiler. Requests of a mount get 503 until the code
 //! of its plugin is stored.
 
-use super::ending::in_background;
+use super::ending::outside_of_request;
 use super::revive::revive_all;
 use crate::catalog::{CompilationOutcome, Plugin, PluginType};
 use crate::core::Core;
@@ -33,7 +33,7 @@ pub(super) fn begin(core: &Arc<Core>) {
         }
     };
     // The service is being sealed already if this fails.
-    drop(in_background(core, work));
+    drop(outside_of_request(core, work));
 }
 
 async fn compile_all(core: &Arc<Core>) {

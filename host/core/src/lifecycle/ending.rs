@@ -10,6 +10,7 @@ use crate::mounts::{ClosedGate, Mount, MountRecord};
 use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
 use bulkhead_access::request_scope::of_current_request;
+use bulkhead_access::sealing::SealSignal;
 use bulkhead_sandbox::{CallKind, MountStop};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
@@ -83,8 +84,8 @@ pub(super) async fn end_unavailable(core: &Arc<Core>, uuid: &str) -> Result<(), 
     core.tokens.end_logins_of(uuid).await
 }
 
-/// Runs `work` in a separate task. The task continues without its caller, and sealing waits for
-/// the task.
+/// Runs `work` of the current request in a separate task: its log lines have the id of the
+/// request. The task continues without its caller, and sealing waits for the task.
 ///
 /// # Errors
 /// 503 if the service is being sealed.
@@ -92,12 +93,31 @@ pub(super) fn in_background<T: Send + 'static>(
     core: &Arc<Core>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
-    let in_flight = core.sealing.enter()?;
-    Ok(tokio::spawn(of_current_request(async move {
+    spawn_in_flight(&core.sealing, of_current_request(work))
+}
+
+/// Runs `work` in a separate task as [`in_background`], but outside of the current request: a watch
+/// that a request begins must not name the request for months.
+///
+/// # Errors
+/// 503 if the service is being sealed.
+pub(super) fn outside_of_request<T: Send + 'static>(
+    core: &Arc<Core>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<JoinHandle<T>, Failure> {
+    spawn_in_flight(&core.sealing, work)
+}
+
+fn spawn_in_flight<T: Send + 'static>(
+    sealing: &SealSignal,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<JoinHandle<T>, Failure> {
+    let in_flight = sealing.enter()?;
+    Ok(tokio::spawn(async move {
         let done = work.await;
         drop(in_flight);
         done
-    })))
+    }))
 }
 
 /// Logs a failure and waits for the next attempt. Returns `false` if the service is being sealed,
@@ -112,5 +132,24 @@ pub(super) async fn log_and_pause(
     tokio::select! {
         () = tokio::time::sleep(STORE_RETRY_PAUSE) => true,
         () = core.sealing.wait_for_seal() => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_access::request_scope::{current_request, in_request};
+
+    #[tokio::test]
+    async fn watches_of_request_lack_its_id() {
+        let sealing = SealSignal::new(&Arc::default());
+        let id = || async { current_request() };
+        let (watch, own) = in_request("5e1c", async {
+            let watch = spawn_in_flight(&sealing, id()).unwrap();
+            let own = spawn_in_flight(&sealing, of_current_request(id())).unwrap();
+            (watch.await.unwrap(), own.await.unwrap())
+        })
+        .await;
+        assert_eq!((watch, own.as_deref()), (None, Some("5e1c")));
     }
 }

@@ -1,6 +1,6 @@
 //! Resuming the unfinished work of an earlier process.
 
-use super::ending::in_background;
+use super::ending::outside_of_request;
 use super::leave_groups::let_members_leave;
 use super::{disable, remount, swap};
 use crate::core::Core;
@@ -28,7 +28,7 @@ pub(super) fn resume_mount(core: &Arc<Core>, record: MountRecord) {
         MountPhase::Ending | MountPhase::Erasing => {
             let work = disable::resume_removal(Arc::clone(core), record);
             // If the service is sealed again at once, the next unsealing goes on.
-            drop(in_background(core, work));
+            drop(outside_of_request(core, work));
         }
     }
 }

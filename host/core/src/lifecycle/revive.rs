@@ -4,7 +4,7 @@
 //! This file prevents a request that reads data of an older schema: the data are migrated before
 //! the mount is served. A mount that cannot be revived stays unavailable, with the new reason.
 
-use super::ending::in_background;
+use super::ending::outside_of_request;
 use super::put_version::{PutVersion, store_version};
 use super::resume::resume_mount;
 use super::swap;
@@ -44,7 +44,7 @@ pub(super) fn resume_migrations(core: &Arc<Core>) {
     for UnavailableMount { record, .. } in core.mounts.list_unavailable() {
         if record.phase == MountPhase::Serving && record.migration.is_some() {
             // If the service is sealed again at once, the next unsealing goes on.
-            drop(in_background(core, finish_migration(Arc::clone(core), record)));
+            drop(outside_of_request(core, finish_migration(Arc::clone(core), record)));
         }
     }
 }

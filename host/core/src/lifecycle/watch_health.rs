@@ -3,7 +3,7 @@
 //! A node that receives no requests from clients must also find out by itself that a full disk has
 //! space again, because only a write shows it.
 
-use super::ending::in_background;
+use super::ending::outside_of_request;
 use crate::core::Core;
 use bulkhead_store::WriteCondition;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn begin(core: &Arc<Core>) {
         }
     };
     // The service is being sealed already if this fails.
-    drop(in_background(core, work));
+    drop(outside_of_request(core, work));
 }
 
 /// Reviews the health at each change of the store or the audit.
