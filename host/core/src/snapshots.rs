@@ -7,10 +7,13 @@ mod file;
 mod folder;
 mod name;
 mod schedule;
+mod steps;
 
-pub(crate) use file::UnfinishedSnapshot;
+pub(crate) use file::{CompleteSnapshot, UnfinishedSnapshot};
+pub(crate) use folder::Retention;
 pub use name::SnapshotName;
 pub use schedule::SnapshotSchedule;
+pub(crate) use steps::{SnapshotSteps, StepState, interrupted};
 
 use bulkhead_wire::sync;
 use std::collections::BTreeSet;

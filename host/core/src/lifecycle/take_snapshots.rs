@@ -2,16 +2,19 @@
 //!
 //! This file prevents a server that seals or stops while a half-written snapshot stays on the disk:
 //! an attempt ends between two steps as soon as the service is being sealed, and its file is
-//! deleted before the seal goes on.
+//! deleted before the seal goes on, unless the file system hangs.
 
-use super::ending::in_background;
+use super::ending::outside_of_request;
 use crate::core::Core;
-use crate::snapshots::{ScheduledSnapshot, UnfinishedSnapshot};
+use crate::snapshots::{
+    CompleteSnapshot, Retention, ScheduledSnapshot, SnapshotSteps, StepState, UnfinishedSnapshot,
+    interrupted,
+};
 use bulkhead_access::background::backoff::backoff_pause;
 use bulkhead_access::log::cause;
 use bulkhead_store::SnapshotStream;
 use bulkhead_wire::byte_stream::ByteSource;
-use bulkhead_wire::failure::{Failure, FailureKind};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -28,7 +31,7 @@ pub(super) fn begin(core: &Arc<Core>) {
         let (owner, plan) = (Arc::clone(core), plan.clone());
         let work = async move { follow_schedule(&owner, &plan).await };
         // The service is being sealed already if this fails.
-        drop(in_background(core, work));
+        drop(outside_of_request(core, work));
     }
 }
 
@@ -38,8 +41,7 @@ struct SavedSnapshot {
     time: u64,
     bytes: u64,
     records: u64,
-    /// Number of older files that were deleted.
-    deleted: usize,
+    retention: Retention,
     took: Duration,
 }
 
@@ -48,16 +50,17 @@ struct SavedSnapshot {
 async fn follow_schedule(core: &Core, plan: &ScheduledSnapshot) {
     // The last snapshot counts even if another program has moved its file.
     let (mut last, mut failures, mut pause_end) = (None, 0_u32, 0_u64);
+    let steps = SnapshotSteps::new(plan, &core.sealing);
     loop {
         let now = core.store.now();
-        let newest = on_other_thread(plan, move |plan| plan.newest_until(now)).await;
+        let newest = steps.run(move |plan, _| plan.newest_until(now)).await;
         let saved = match newest {
             Ok(newest) => {
                 let due = plan.schedule.due_after(last.max(newest)).max(pause_end);
                 if !wait_until(core, due).await {
                     return;
                 }
-                take_in_turn(core, plan).await
+                take_in_turn(core, &steps).await
             }
             Err(failure) => Err(failure),
         };
@@ -104,8 +107,9 @@ async fn wait_until(core: &Core, time: u64) -> bool {
 ///
 /// # Errors
 /// The directory cannot be used or written, the store cannot be read, or the service is being
-/// sealed. No file remains.
-async fn take_in_turn(core: &Core, plan: &ScheduledSnapshot) -> Result<SavedSnapshot, Failure> {
+/// sealed. No file remains, unless only the flush of the directory or the deletion of older files
+/// failed.
+async fn take_in_turn(core: &Core, steps: &SnapshotSteps<'_>) -> Result<SavedSnapshot, Failure> {
     let _turn = tokio::select! {
         turn = core.snapshots.turn.lock() => turn,
         () = core.sealing.wait_for_seal() => return Err(interrupted()),
@@ -113,54 +117,56 @@ async fn take_in_turn(core: &Core, plan: &ScheduledSnapshot) -> Result<SavedSnap
     let began = Instant::now();
     let time = core.store.now();
     let data = core.process.settings.directory.clone();
-    let file = on_other_thread(plan, move |plan| {
+    let create = steps.run(move |plan, _| {
         plan.check_directory(&data)?;
         plan.delete_unfinished()?;
         UnfinishedSnapshot::create(plan, time)
-    })
-    .await?;
-    let file = write_pieces(core, plan, file, core.take_snapshot(time).await?).await?;
-    let sealing = core.sealing.clone();
-    let (bytes, records) =
-        on_other_thread(plan, move |_| file.complete(|| !sealing.has_begun())).await?;
-    let deleted = on_other_thread(plan, move |plan| plan.delete_oldest(time)).await?;
-    Ok(SavedSnapshot { time, bytes, records, deleted, took: began.elapsed() })
+    });
+    let mut file = create.await?;
+    let mut stream = None;
+    loop {
+        match next_piece(core, time, &mut stream).await {
+            Ok(Some(piece)) => {
+                file = steps.run(move |_, _| file.append(&piece).map(|()| file)).await?;
+            }
+            Ok(None) => break,
+            Err(failure) => {
+                // The deletion of the file may wait for the disk as well.
+                let discard = move |_: &ScheduledSnapshot, _: &StepState| {
+                    drop(file);
+                    Ok(())
+                };
+                drop(steps.run(discard).await);
+                return Err(failure);
+            }
+        }
+    }
+    let complete = steps.run(move |_, state| file.complete(|| state.may_continue())).await?;
+    let CompleteSnapshot { bytes, records, flushed } = complete;
+    let retention = steps.run(move |plan, _| plan.delete_oldest(time)).await?;
+    flushed?;
+    Ok(SavedSnapshot { time, bytes, records, retention, took: began.elapsed() })
 }
 
-/// Writes the pieces of a snapshot to the file, and returns the file.
+/// Returns the next piece of the snapshot of `time`, which begins with the first piece. `None`: the
+/// snapshot is complete.
 ///
 /// # Errors
-/// The snapshot cannot be completed, the file cannot be written, or the service is being sealed.
-async fn write_pieces(
+/// The snapshot cannot be begun or completed, or the service is being sealed.
+async fn next_piece(
     core: &Core,
-    plan: &ScheduledSnapshot,
-    mut file: UnfinishedSnapshot,
-    mut stream: SnapshotStream,
-) -> Result<UnfinishedSnapshot, Failure> {
-    loop {
-        let piece = tokio::select! {
-            biased;
-            () = core.sealing.wait_for_seal() => return Err(interrupted()),
-            piece = poll_fn(|context| stream.poll_chunk(context)) => piece,
-        };
-        let Some(piece) = piece else { return Ok(file) };
-        let piece = piece?;
-        file = on_other_thread(plan, move |_| file.append(&piece).map(|()| file)).await?;
+    time: u64,
+    stream: &mut Option<SnapshotStream>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let stream = match stream {
+        Some(stream) => stream,
+        None => stream.insert(core.take_snapshot(time).await?),
+    };
+    tokio::select! {
+        biased;
+        () = core.sealing.wait_for_seal() => Err(interrupted()),
+        piece = poll_fn(|context| stream.poll_chunk(context)) => piece.transpose(),
     }
-}
-
-/// Does an act on files outside of the threads that serve requests.
-async fn on_other_thread<T: Send + 'static>(
-    plan: &ScheduledSnapshot,
-    act: impl FnOnce(&ScheduledSnapshot) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let plan = plan.clone();
-    let done = tokio::task::spawn_blocking(move || act(&plan)).await;
-    done.unwrap_or_else(|_| Err(Failure::internal("an act on the snapshot's files ended early")))
-}
-
-fn interrupted() -> Failure {
-    Failure::new(FailureKind::Unavailable, "the service is being sealed").recordable()
 }
 
 fn report_success(core: &Core, plan: &ScheduledSnapshot, saved: &SavedSnapshot) {
@@ -170,7 +176,8 @@ fn report_success(core: &Core, plan: &ScheduledSnapshot, saved: &SavedSnapshot) 
         ("file", plan.directory.join(file).display().to_string()),
         ("bytes", saved.bytes.to_string()),
         ("records", saved.records.to_string()),
-        ("deleted", saved.deleted.to_string()),
+        ("deleted", saved.retention.deleted.to_string()),
+        ("later", saved.retention.later.to_string()),
         ("took", format!("{:.3}s", saved.took.as_secs_f64())),
     ];
     core.log.line(LogLevel::Info, "snapshot-saved", &pairs);

@@ -9,9 +9,9 @@ use super::folder::unusable;
 use bulkhead_store::inspect_snapshot_while;
 use bulkhead_wire::failure::Failure;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Mode of the files.
 const FILE_MODE: u32 = 0o600;
@@ -27,6 +27,15 @@ pub(crate) struct UnfinishedSnapshot {
     bytes: u64,
     unflushed: u64,
     is_complete: bool,
+}
+
+/// A file that has its name.
+pub(crate) struct CompleteSnapshot {
+    pub(crate) bytes: u64,
+    pub(crate) records: u64,
+    /// The failure to flush the directory: a loss of power may take the file away. Retention goes
+    /// on all the same, because each attempt leaves a file.
+    pub(crate) flushed: Result<(), Failure>,
 }
 
 impl UnfinishedSnapshot {
@@ -65,23 +74,36 @@ impl UnfinishedSnapshot {
     }
 
     /// Flushes the file, checks its digests while `may_continue` returns true, and gives the file
-    /// its name. Returns the number of bytes and of records.
+    /// its name.
     ///
     /// # Errors
     /// The file cannot be flushed, read or renamed, or is not a complete snapshot.
     pub(crate) fn complete(
         mut self,
         may_continue: impl Fn() -> bool,
-    ) -> Result<(u64, u64), Failure> {
+    ) -> Result<CompleteSnapshot, Failure> {
         let failed = |act, error: &io::Error| unusable(act, &self.path, error);
         self.file.sync_all().map_err(|error| failed("flush", &error))?;
         let summary = inspect_snapshot_while(&self.path, may_continue)?;
         fs::rename(&self.path, &self.complete).map_err(|error| failed("rename", &error))?;
         self.is_complete = true;
-        let folder = self.complete.parent().map(File::open).transpose();
-        let flushed = folder.and_then(|folder| folder.map_or(Ok(()), |open| open.sync_all()));
-        flushed.map_err(|error| unusable("flush the directory of", &self.complete, &error))?;
-        Ok((self.bytes, summary.manifest.records))
+        let flushed = flush_directory(&self.complete);
+        Ok(CompleteSnapshot { bytes: self.bytes, records: summary.manifest.records, flushed })
+    }
+}
+
+/// Flushes the directory of `file`. A file system of a network may have no such flush.
+///
+/// # Errors
+/// The directory cannot be opened or flushed.
+pub(super) fn flush_directory(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().map(File::open).transpose();
+    let flushed = folder.and_then(|folder| folder.map_or(Ok(()), |open| open.sync_all()));
+    match flushed {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+            Ok(())
+        }
+        flushed => flushed.map_err(|error| unusable("flush the directory of", file, &error)),
     }
 }
 

@@ -16,6 +16,15 @@ use std::path::{Path, PathBuf};
 /// Permission bits that the directory must not have, as for a file with a key.
 const OTHERS: u32 = 0o027;
 
+/// The outcome of the deletion of the oldest files.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Retention {
+    /// Number of deleted files.
+    pub(crate) deleted: usize,
+    /// Number of files of a later time than the new file. Such files stay, and are not counted.
+    pub(crate) later: usize,
+}
+
 impl ScheduledSnapshot {
     /// Checks that this user can write files to the directory, and that the directory is closed to
     /// others and outside of the data directory `data`.
@@ -65,20 +74,24 @@ impl ScheduledSnapshot {
         Ok(files.into_iter().map(|(time, _)| time).filter(|time| *time <= now).max())
     }
 
-    /// Deletes the oldest complete files, so that `retain` files remain with the file of the time
-    /// `saved`. Returns the number of deleted files.
+    /// Deletes the oldest complete files, so that `retain` files until the time `saved` remain, of
+    /// which one is the file of `saved`. Files of a later time stay: a clock that was ahead, or set
+    /// back, must not make the server delete every snapshot of the right time.
     ///
     /// # Errors
     /// The directory cannot be read, or a file cannot be deleted.
-    pub(crate) fn delete_oldest(&self, saved: u64) -> Result<usize, Failure> {
-        let mut others = self.complete_files()?;
-        others.retain(|(time, _)| time / 1_000 != saved / 1_000);
+    pub(crate) fn delete_oldest(&self, saved: u64) -> Result<Retention, Failure> {
+        let files = self.complete_files()?;
+        let second = saved / 1_000;
+        let (mut others, rest): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|(time, _)| time / 1_000 < second);
+        let later = rest.iter().filter(|(time, _)| time / 1_000 > second).count();
         others.sort_unstable_by_key(|(time, _)| std::cmp::Reverse(*time));
         let oldest = others.get(self.retain.saturating_sub(1)..).unwrap_or_default();
         for (_, file) in oldest {
             fs::remove_file(file).map_err(|error| unusable("delete", file, &error))?;
         }
-        Ok(oldest.len())
+        Ok(Retention { deleted: oldest.len(), later })
     }
 
     /// Deletes files that a process which was killed has left unfinished.
@@ -87,14 +100,7 @@ impl ScheduledSnapshot {
     /// As [`Self::delete_oldest`].
     pub(crate) fn delete_unfinished(&self) -> Result<(), Failure> {
         for (_, file) in self.files(|name| self.name.is_unfinished(name).then_some(0))? {
-            let deleted = OpenOptions::new().write(true).open(&file).and_then(|open| {
-                // A process that still writes the file holds the lock.
-                match open.try_lock() {
-                    Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-                    Ok(()) | Err(TryLockError::Error(_)) => fs::remove_file(&file),
-                }
-            });
-            deleted.map_err(|error| unusable("delete", &file, &error))?;
+            delete_unlocked(&file).map_err(|error| unusable("delete", &file, &error))?;
         }
         Ok(())
     }
@@ -117,6 +123,24 @@ impl ScheduledSnapshot {
             }
         }
         Ok(found)
+    }
+}
+
+/// Deletes an unfinished file. A file that this user cannot open is deleted as well: the directory
+/// alone decides about the right to delete.
+///
+/// # Errors
+/// A process still writes the file, or the file cannot be deleted.
+fn delete_unlocked(file: &Path) -> io::Result<()> {
+    let opened = OpenOptions::new().write(true).open(file);
+    // A process that still writes the file holds the lock.
+    if opened.is_ok_and(|opened| matches!(opened.try_lock(), Err(TryLockError::WouldBlock))) {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    match fs::remove_file(file) {
+        // The thread of an earlier attempt has deleted the file meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

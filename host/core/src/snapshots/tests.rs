@@ -1,5 +1,6 @@
 //! Names, due times, rights of the directory, retention, and unfinished files.
 
+use super::file::flush_directory;
 use super::*;
 use bulkhead_wire::failure::Failure;
 use std::fs::{self, Permissions};
@@ -131,15 +132,40 @@ fn oldest_complete_files_beyond_retention_are_deleted() {
     let saved = THREE + 4 * DAY;
     assert_eq!(plan.newest_until(saved + HOUR).unwrap(), Some(saved));
     assert_eq!(plan.newest_until(saved - HOUR).unwrap(), Some(saved - DAY));
-    assert_eq!(plan.delete_oldest(saved + 999).unwrap(), 3);
+    let retention = |deleted, later| Retention { deleted, later };
+    assert_eq!(plan.delete_oldest(saved + 999).unwrap(), retention(3, 0));
     let mut expected: Vec<String> = foreign.map(str::to_owned).into();
     expected.extend([at(THREE - DAY), at(saved - DAY), at(saved)]);
     expected.sort();
     assert_eq!(scratch.files(), expected);
-    // Files of a clock that was ahead do not displace the new file.
-    fs::write(scratch.0.join(at(saved + 300 * DAY)), "").unwrap();
-    assert_eq!(plan.delete_oldest(saved).unwrap(), 1);
-    assert!(scratch.0.join(at(saved)).exists() && !scratch.0.join(at(saved - DAY)).exists());
+    // Files of a clock that was ahead stay, and take no place of a file of the right time.
+    for day in [1, 300] {
+        fs::write(scratch.0.join(at(saved + day * DAY)), "").unwrap();
+    }
+    assert_eq!(plan.delete_oldest(saved).unwrap(), retention(0, 2));
+    assert!(scratch.0.join(at(saved)).exists() && scratch.0.join(at(saved - DAY)).exists());
+    assert_eq!(plan.delete_oldest(saved - 1_000).unwrap(), retention(0, 3));
+}
+
+#[test]
+fn failed_flush_of_directory_is_reported() {
+    let scratch = Scratch::new("flush");
+    flush_directory(&scratch.0.join("any.snap")).unwrap();
+    let Err(failure) = flush_directory(&scratch.0.join("missing").join("any.snap")) else {
+        panic!("the directory is missing")
+    };
+    assert!(failure.message.contains("flush the directory of"), "{}", failure.message);
+}
+
+#[test]
+fn unfinished_file_without_rights_is_deleted() {
+    let scratch = Scratch::new("without-rights");
+    let plan = scratch.plan(1);
+    let file = scratch.0.join(plan.name.unfinished_file_of(THREE).unwrap());
+    fs::write(&file, "").unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
+    plan.delete_unfinished().unwrap();
+    assert!(scratch.files().is_empty());
 }
 
 #[test]
