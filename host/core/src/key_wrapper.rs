@@ -61,6 +61,11 @@ pub trait KeyWrapper: Send + Sync {
     /// As [`KeyWrapper::wrap`].
     async fn renew(&self) -> Result<Option<Duration>, Failure>;
 
+    /// Returns `false` if the settings leave the credentials without renewal.
+    fn renews_credentials(&self) -> bool {
+        true
+    }
+
     /// Checks that the keeper works with the present credentials.
     ///
     /// # Errors
@@ -125,6 +130,11 @@ impl ExternalSeal {
     /// A failure of the keeper.
     pub(crate) async fn renew(&self) -> Result<Option<Duration>, Failure> {
         self.ask(self.wrapper.renew()).await
+    }
+
+    /// Returns whether the credentials are renewed, as [`KeyWrapper::renews_credentials`].
+    pub(crate) fn renews_credentials(&self) -> bool {
+        self.wrapper.renews_credentials()
     }
 
     /// Checks the keeper as [`KeyWrapper::check`].

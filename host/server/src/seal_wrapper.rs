@@ -16,7 +16,10 @@ use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::sync;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Time for which a repeated line of the component is left out.
+const REPETITION_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// The parts of this process that the component of a seal needs.
 pub(crate) struct KeeperSurroundings {
@@ -57,12 +60,16 @@ impl KeyWrapper for ComponentKeeper {
 
     async fn unwrap(&self, blob: &[u8]) -> Result<OpenedKey, Failure> {
         let opened = self.plugin().await?.unwrap_key(blob).await?;
-        let key = SealKey::from_bytes(*opened.key);
+        let key = SealKey::copy_of(&opened.key);
         Ok(OpenedKey { key, newest_key_id: opened.newest_key_id })
     }
 
     async fn renew(&self) -> Result<Option<Duration>, Failure> {
         self.plugin().await?.renew_credentials().await
+    }
+
+    fn renews_credentials(&self) -> bool {
+        self.access.renews_token()
     }
 
     async fn check(&self) -> Result<(), Failure> {
@@ -88,15 +95,46 @@ pub(crate) fn keeper(
 }
 
 /// Returns a destination that writes the component's lines to the operator's log, without a line
-/// that repeats the line before: the attempts of a long outage fail for the same reason.
+/// that repeats the line before within [`REPETITION_PAUSE`]: the attempts of a long outage fail for
+/// the same reason.
 pub(crate) fn lines_to(log: &Arc<dyn Log>) -> LogSink {
-    let (log, last) = (Arc::clone(log), Mutex::new(String::new()));
+    let (log, last) = (Arc::clone(log), Mutex::new(None));
     Arc::new(move |level, plugin, event, pairs| {
         let pairs = pairs.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let pairs: Vec<(&str, String)> = plugin.log_pairs().into_iter().chain(pairs).collect();
         let line = format!("{event} {pairs:?}");
-        if std::mem::replace(&mut *sync::lock(&last), line.clone()) != line {
+        if is_due(&mut sync::lock(&last), line, Instant::now()) {
             log.line(level, event, &pairs);
         }
     })
+}
+
+/// Returns true if a line is another line than the last written line, or if the last line is old.
+/// The line is then the last written line.
+fn is_due(last: &mut Option<(String, Instant)>, line: String, now: Instant) -> bool {
+    if let Some((text, time)) = last
+        && *text == line
+        && now.saturating_duration_since(*time) < REPETITION_PAUSE
+    {
+        return false;
+    }
+    *last = Some((line, now));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_line_returns_after_pause() {
+        let (mut last, begin) = (None, Instant::now());
+        let mut is_due = |line: &str, now| super::is_due(&mut last, line.to_owned(), now);
+        assert!(is_due("http-failed", begin));
+        assert!(!is_due("http-failed", begin + REPETITION_PAUSE / 2));
+        assert!(is_due("http-failed", begin + REPETITION_PAUSE));
+        assert!(!is_due("http-failed", begin + REPETITION_PAUSE * 3 / 2));
+        assert!(is_due("token-refused", begin + REPETITION_PAUSE * 3 / 2));
+        assert!(is_due("http-failed", begin + REPETITION_PAUSE * 3 / 2));
+    }
 }

@@ -52,6 +52,13 @@ impl SealKey {
         SealKey(Zeroizing::new(bytes))
     }
 
+    /// Creates the key from a copy of these bytes, which must be random, without a further copy.
+    pub fn copy_of(bytes: &[u8; KEY_BYTES]) -> SealKey {
+        let mut key = KeyBytes::default();
+        key.copy_from_slice(bytes);
+        SealKey(key)
+    }
+
     /// Returns the raw key, for its encryption by the keeper of an automatic seal.
     pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0

@@ -4,7 +4,7 @@
 //! This file prevents an operator who learns at a restart, with a sealed server, that the key of
 //! the seal was deleted or that its token has expired.
 
-use super::ending::in_background;
+use super::ending::outside_of_request;
 use crate::core::Core;
 use crate::key_wrapper::ExternalSeal;
 use crate::seal_setting::SealSetting;
@@ -19,15 +19,16 @@ use tokio::time::Instant;
 const CHECK_PAUSE: Duration = Duration::from_secs(600);
 /// Pause after a failed check or renewal.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
-/// Shortest and longest pause between two renewals, whatever the keeper says.
-const RENEWAL_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(86_400)];
+/// Shortest pause between two renewals, whatever the keeper says. The longest pause is
+/// [`CHECK_PAUSE`]: another program may replace the credentials by others that end sooner.
+const SHORTEST_RENEWAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// The times of the next acts, and the outcomes of the last acts.
 struct SealWatch<'a> {
     core: &'a Core,
     seal: &'a ExternalSeal,
     check: Instant,
-    /// `None` if the credentials need no renewal.
+    /// `None` if the settings leave the credentials without renewal.
     renewal: Option<Instant>,
     check_fails: bool,
     renewal_fails: bool,
@@ -46,7 +47,7 @@ pub(super) fn begin(core: &Arc<Core>) {
             core: &owner,
             seal,
             check: now,
-            renewal: Some(now),
+            renewal: seal.renews_credentials().then_some(now),
             check_fails: false,
             renewal_fails: false,
         };
@@ -56,7 +57,7 @@ pub(super) fn begin(core: &Arc<Core>) {
         }
     };
     // The service is being sealed already if this fails.
-    drop(in_background(core, work));
+    drop(outside_of_request(core, work));
 }
 
 impl SealWatch<'_> {
@@ -79,8 +80,7 @@ impl SealWatch<'_> {
         let now = Instant::now();
         match renewed {
             Ok(next) => {
-                let [shortest, longest] = RENEWAL_PAUSES;
-                self.renewal = next.map(|pause| now + pause.clamp(shortest, longest));
+                self.renewal = Some(now + renewal_pause(next));
                 if std::mem::take(&mut self.renewal_fails) {
                     self.core.log.line(LogLevel::Info, "seal-credentials-renewed", &[self.kind()]);
                 }
@@ -124,5 +124,25 @@ impl SealWatch<'_> {
 
     fn kind(&self) -> (&'static str, String) {
         ("seal", self.seal.kind().to_owned())
+    }
+}
+
+/// Returns the pause until the next renewal. `next` is the wish of the keeper; `None`: the present
+/// credentials need no renewal, but the next credentials may.
+fn renewal_pause(next: Option<Duration>) -> Duration {
+    next.unwrap_or(CHECK_PAUSE).clamp(SHORTEST_RENEWAL_PAUSE, CHECK_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_credentials_are_renewed_in_time() {
+        let day = Duration::from_secs(86_400);
+        assert_eq!(renewal_pause(Some(day)), CHECK_PAUSE);
+        assert_eq!(renewal_pause(None), CHECK_PAUSE);
+        assert_eq!(renewal_pause(Some(RETRY_PAUSE)), RETRY_PAUSE);
+        assert_eq!(renewal_pause(Some(Duration::ZERO)), SHORTEST_RENEWAL_PAUSE);
     }
 }

@@ -4,6 +4,7 @@
 //! meant: a key is in a file of the server's user or in a variable, and an unsupported seal is
 //! refused with the block to write.
 
+mod keeper_settings;
 mod transit;
 
 pub(crate) use transit::{TransitAccess, TransitSettings};

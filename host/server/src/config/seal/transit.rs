@@ -4,6 +4,7 @@
 //! machines read: the token is in a file or in a variable, and plain HTTP and unverified
 //! certificates are refused. Token and files are read at each use, because an agent replaces them.
 
+use super::keeper_settings::KeeperSettings;
 use super::{KeySource, SealEnvironment, source_of};
 use crate::config::findings::ConfigError;
 use crate::config::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
@@ -11,7 +12,6 @@ use crate::config::vault::TRANSIT_SEAL;
 use bulkhead_tls::NamedFile;
 use bulkhead_wire::failure::quoted;
 use hyper::Uri;
-use serde_json::{Map, Value, json};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -136,11 +136,13 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<TransitSettings> {
     })
 }
 
+/// Reads the address, and returns the address in lower case.
 fn read_address(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.url()?;
     let uri: Uri = text.parse().map_err(|_| value.error("is not a URL"))?;
     if uri.scheme_str() == Some("https") || is_loopback(&uri) {
-        return Ok(text);
+        // The component accepts the scheme in lower case alone. The address has no path.
+        return Ok(text.to_ascii_lowercase());
     }
     Err(value.error(format!(
         "{} is plain HTTP to another machine: the token and the key of the data would pass in the \
@@ -222,7 +224,7 @@ fn read_tls(section: &ConfigSection<'_>, address: Option<&str>) -> Option<Transi
     }
     let given = [CA_CERT, CLIENT_CERT, CLIENT_KEY, SERVER_NAME].map(|key| section.value(key));
     if let (Some(value), Some(false)) =
-        (given.iter().flatten().next(), address.map(|address| address.starts_with("https")))
+        (given.iter().flatten().next(), address.map(|address| address.starts_with("https://")))
     {
         section.refuse(value.error("has no effect without TLS; write address = \"https://…\""));
         return None;
@@ -281,13 +283,18 @@ impl TransitSettings {
 }
 
 impl TransitAccess {
+    /// Returns `false` if the settings leave the token without renewal.
+    pub(crate) fn renews_token(&self) -> bool {
+        !self.settings.disable_renewal
+    }
+
     /// Reads token and files, and returns the settings for the component: `address`, `token`,
     /// `key_name`, `mount_path`, `namespace`, `disable_renewal`, and the PEM texts and the name of
     /// TLS, if any.
     ///
     /// # Errors
     /// The unusable token or file, and the remedy.
-    pub(crate) fn read(&self) -> Result<Map<String, Value>, String> {
+    pub(crate) fn read(&self) -> Result<KeeperSettings, String> {
         let TransitSettings { address, key_name, mount_path, namespace, tls, .. } = &self.settings;
         let token = match (&self.variable, &self.settings.token.source) {
             (Some(token), _) => token.clone(),
@@ -297,28 +304,26 @@ impl TransitAccess {
             }
             (None, KeySource::Variable(_)) => return Err("the token was not read".to_owned()),
         };
-        let mut settings = Map::new();
-        let mut add = |name: &str, value: Value| settings.insert(name.to_owned(), value);
-        add("address", json!(address));
-        add("token", json!(*token));
-        add("key_name", json!(key_name));
-        add("mount_path", json!(mount_path));
-        add("namespace", json!(namespace));
-        add("disable_renewal", json!(self.settings.disable_renewal));
+        let mut settings = KeeperSettings::default();
+        settings.add("address", address.as_str());
+        settings.add_secret("token", &token);
+        settings.add("key_name", key_name.as_str());
+        settings.add("mount_path", mount_path.as_str());
+        settings.add("namespace", namespace.as_str());
+        settings.add("disable_renewal", self.settings.disable_renewal);
         if let Some(path) = &tls.ca_cert {
             let file = NamedFile::new(CA_CERT, path);
             file.certificates()?;
-            add(CA_CERT, json!(*text_of(&file, &file.content()?)?));
+            settings.add_secret(CA_CERT, &text_of(&file, &file.content()?)?);
         }
         if let Some((cert, key)) = &tls.client {
             let (cert, key) = (NamedFile::new(CLIENT_CERT, cert), NamedFile::new(CLIENT_KEY, key));
             cert.certificates()?;
-            add(CLIENT_CERT, json!(*text_of(&cert, &cert.content()?)?));
-            let key = text_of(&key, &key.secret()?)?;
-            add(CLIENT_KEY, json!(*key));
+            settings.add_secret(CLIENT_CERT, &text_of(&cert, &cert.content()?)?);
+            settings.add_secret(CLIENT_KEY, &text_of(&key, &key.secret()?)?);
         }
         if let Some(name) = &tls.server_name {
-            add(SERVER_NAME, json!(name));
+            settings.add(SERVER_NAME, name.as_str());
         }
         Ok(settings)
     }

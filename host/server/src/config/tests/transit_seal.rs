@@ -79,7 +79,7 @@ fn transit_seal_reads_every_setting() {
         "address": "https://vault.example.com:8200", "token": TOKEN, "key_name": "unseal",
         "mount_path": "transit", "namespace": "", "disable_renewal": false,
     });
-    assert_eq!(json!(access.read().unwrap()), expected);
+    assert_eq!(json!(*access.read().unwrap()), expected);
     assert!(!format!("{access:?}").contains(TOKEN));
     folder.write("another-token", 0o600);
     assert_eq!(access.read().unwrap()["token"], "another-token");
@@ -92,7 +92,7 @@ fn transit_seal_reads_every_setting() {
         disable_renewal = \"true\"\ntls_skip_verify = false\ndisabled = \"false\"";
     let token = |name: &str| (name == "VAULT_TOKEN").then(|| OsString::from(TOKEN));
     let access = load(&sealed(rest), &token).unwrap();
-    let settings = json!(access.read().unwrap());
+    let settings = json!(*access.read().unwrap());
     assert_eq!(settings["address"], "http://127.0.0.1:8200");
     assert_eq!(settings["mount_path"], "kms/transit");
     assert_eq!(settings["namespace"], "team/a");
@@ -192,4 +192,17 @@ fn settings_of_transit_seal_are_not_shown() {
     let shown = json!(read(&format!("{STORAGE}{}", block(NEEDED))).shown());
     assert_eq!(shown["seals"], json!([{ "type": "transit", "disabled": false }]));
     assert!(!shown.to_string().contains("/run/token"), "{shown}");
+}
+
+#[test]
+fn scheme_and_host_are_read_in_lower_case() {
+    let folder = TokenFolder::new("transit-address");
+    let token = folder.write(TOKEN, 0o600).display().to_string();
+    let upper = NEEDED.replace("https://vault.example.com", "HTTPS://Vault.Example.COM");
+    let upper = format!("{upper}\ntls_server_name = \"vault\"").replace("/run/token", &token);
+    let settings = load(&sealed(&upper), &|_| None).unwrap().read().unwrap();
+    assert_eq!(settings["address"], "https://vault.example.com:8200");
+    let plain = NEEDED.replace("https://vault.example.com", "HTTP://Vault.Example.COM");
+    let failure = refused(&block(&plain));
+    assert!(failure.message.contains("plain HTTP"), "{failure}");
 }
