@@ -5,11 +5,10 @@
 //! free space is checked before and during the reception, and dropping the body removes the file.
 //! A process that is killed leaves a file, which the next start removes.
 
-use bulkhead_store::UNFINISHED_RESTORE;
+use bulkhead_store::{DiskShortage, UNFINISHED_RESTORE};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::ReceivedFile;
 use bulkhead_wire::size;
-use rustix::fs::statvfs;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,11 +20,6 @@ use tokio::io::AsyncWriteExt;
 
 /// Maximum size of a body that is stored in a file, in bytes.
 const MAX_FILE_BODY: u64 = 1 << 40;
-
-/// Number of bytes that stay free on the disk of the data directory, so that the store can still
-/// write. On a disk of less than 20 GiB, a twentieth of the disk suffices.
-const MIN_FREE_SPACE: u64 = 1 << 30;
-const DISK_SHARE: u64 = 20;
 
 /// Number of received bytes between two looks at the free space.
 const SPACE_CHECK_BYTES: u64 = 64 << 20;
@@ -162,21 +156,14 @@ fn check_length(length: u64) -> Result<(), Failure> {
 
 /// Checks that the disk of `directory` has space for `more` bytes.
 fn check_space(directory: &Path, more: u64) -> Result<(), Failure> {
-    // A file system without figures still refuses writes when the disk is full.
-    let Ok(disk) = statvfs(directory) else { return Ok(()) };
-    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-    let reserve = MIN_FREE_SPACE.min(bytes(disk.f_blocks) / DISK_SHARE);
-    let (free, needed) = (bytes(disk.f_bavail), more.saturating_add(reserve));
-    if free >= needed {
-        return Ok(());
-    }
+    let Some(shortage) = DiskShortage::find(directory, more) else { return Ok(()) };
     let message = format!(
         "the disk of {} has {} MiB free, and this request needs {} MiB: the body, and {} MiB that \
          stay free for the store; free some space, then send this request again",
         directory.display(),
-        free >> 20,
-        needed >> 20,
-        reserve >> 20,
+        shortage.free >> 20,
+        shortage.needed >> 20,
+        shortage.reserve >> 20,
     );
     Err(Failure::new(FailureKind::Unavailable, message).recordable())
 }

@@ -98,6 +98,11 @@ impl StoreClock {
         self.at((self.read)())
     }
 
+    /// Returns the system's clock now, in milliseconds since 1970.
+    pub(crate) fn system_time(&self) -> u64 {
+        (self.read)().system
+    }
+
     /// Returns the change of the system's clock since the last reported change.
     pub(crate) fn jump(&self) -> Option<ClockJump> {
         let readings = (self.read)();

@@ -174,6 +174,8 @@ impl DataDirectory {
             config.validate()?;
         }
         let lock = self.take_lock()?;
+        // A chosen replacement stands, also if there is no database yet.
+        self.complete_replacement_locked()?;
         if self.inspect().await?.is_some() {
             return Err(StoreFault::Refused(format!(
                 "{} is initialised already; unseal the server, or choose another data directory",
@@ -238,9 +240,7 @@ impl DataDirectory {
     ) -> Result<Arc<Store>, StoreFault> {
         let lock = self.take_lock()?;
         // A chosen replacement stands: records written before its end would be lost.
-        if copies::finish_put_back(self.path())? {
-            self.forget_properties();
-        }
+        self.complete_replacement_locked()?;
         let identity = identity::read(self.path()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise the server first",
@@ -285,11 +285,15 @@ impl DataDirectory {
     }
 
     /// Returns the properties of the directory. Inspects the directory again as long as nothing was
-    /// found: an initialisation that failed may have been stored all the same.
+    /// found: an initialisation that failed may have been stored all the same, and a replacement
+    /// may be incomplete.
     async fn known(&self) -> Result<Option<Arc<DirectoryProperties>>, StoreFault> {
         match self.properties() {
             Some(properties) => Ok(Some(properties)),
-            None => self.inspect().await,
+            None => {
+                self.complete_replacement()?;
+                self.inspect().await
+            }
         }
     }
 

@@ -27,7 +27,7 @@
 //!   `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store;
-//! - `snapshot` (with `snapshot_places`): saving a store into a file, restoring and checking such
+//! - `snapshot` (with `snapshot_places`, `disk_space`): saving a store into a file, restoring and checking such
 //!   files.
 //!
 //! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
@@ -38,7 +38,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! alarm → body → clock → failpoint → readers → script → record → time_mark → fault → range
+//! alarm → body → clock → disk_space → failpoint → readers → script → record → time_mark → fault → range
 //! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
 //! → options → snapshot_places → shamir → keyring → root_seals → seal → identity → rows
 //! → statements → revision → work → cache → stored → open_data → plan → committer → store
@@ -54,6 +54,7 @@ mod committer;
 mod data_directory;
 mod dev_seal;
 mod directory;
+mod disk_space;
 mod due;
 pub mod failpoint;
 mod fault;
@@ -96,6 +97,7 @@ pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use directory::UNFINISHED_RESTORE;
+pub use disk_space::DiskShortage;
 pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
@@ -106,9 +108,10 @@ pub use scan::PrefixScan;
 pub use seal::SecretHasher;
 pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use snapshot::{
-    CheckReport, DataDamage, OpenedRecord, PreparedRestore, SnapshotManifest, SnapshotOrigin,
-    SnapshotStream, SnapshotSummary, check_directory, check_snapshot, inspect_snapshot,
-    inspect_snapshot_while, read_key_file, read_keys, restore_directory,
+    CheckReport, CheckedSnapshot, DataDamage, OpenedRecord, PreparedRestore, RestoreConditions,
+    SnapshotManifest, SnapshotOrigin, SnapshotStream, SnapshotSummary, check_directory,
+    check_snapshot, inspect_snapshot, inspect_snapshot_while, read_key_file, read_keys,
+    restore_directory,
 };
 pub use sqlite::{FlushPolicy, WriteCondition};
 pub use store::Store;

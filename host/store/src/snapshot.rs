@@ -29,7 +29,7 @@ pub use check::{CheckReport, DataDamage, OpenedRecord, check_directory, check_sn
 pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
-pub use restore::{PreparedRestore, restore_directory};
+pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_directory};
 pub use save::{SnapshotOrigin, SnapshotStream};
 
 /// Purpose of the keyed hash in the last entry.

@@ -107,7 +107,7 @@ impl DataDirectory {
 /// As [`DataDirectory::put_back`].
 pub(super) fn finish_put_back(directory: &Path) -> Result<bool, StoreFault> {
     let (chosen, database) = (chosen(directory), directory::database(directory));
-    if !chosen.exists() {
+    if !is_replacement_chosen(directory) {
         return Ok(false);
     }
     let undone = undone(directory);
@@ -126,6 +126,11 @@ pub(super) fn finish_put_back(directory: &Path) -> Result<bool, StoreFault> {
     fs::rename(&chosen, &database).map_err(|error| file_failure("put back", &chosen, &error))?;
     directory::flush(directory)?;
     Ok(true)
+}
+
+/// Returns whether a replacement of the database was chosen and is not complete.
+pub(super) fn is_replacement_chosen(directory: &Path) -> bool {
+    chosen(directory).exists()
 }
 
 /// Removes the database that an interrupted restore built.
@@ -287,6 +292,28 @@ mod tests {
         fs::rename(file("bulkhead.db.undone-wal"), file("bulkhead.db-wal")).unwrap();
         assert_eq!(value(&crashed.hold().await).await, "before");
         assert_eq!(fs::read(file("bulkhead.db.undone-wal")).unwrap(), log);
+    }
+
+    #[tokio::test]
+    async fn chosen_copy_prevents_initialisation() {
+        let (scratch, directory) = closed_with("restored").await;
+        let cluster = directory.cluster_id().await.unwrap();
+        for asks_first in [true, false] {
+            let elsewhere = ScratchDirectory::new();
+            let directory = elsewhere.hold().await;
+            assert_eq!(directory.cluster_id().await.unwrap(), None);
+            // The database was moved away, and the last rename failed.
+            let chosen = elsewhere.path().join("bulkhead.db.put-back");
+            fs::copy(scratch.path().join("bulkhead.db"), chosen).unwrap();
+            if asks_first {
+                assert_eq!(directory.cluster_id().await.unwrap(), cluster);
+            }
+            let key = SealKey::from_bytes([2; 32]);
+            let keys = FirstKeys::of_holders(SealConfig::SINGLE, &key);
+            let refused = directory.initialise(keys, |_| Ok(Vec::new())).await;
+            assert!(matches!(refused, Err(StoreFault::Refused(why)) if why.contains("already")));
+            assert_eq!(value(&directory).await, "restored");
+        }
     }
 
     #[tokio::test]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::DataDirectory;
+use super::{DataDirectory, copies};
 use crate::clock::StoreClock;
 use crate::fault::StoreFault;
+use crate::identity;
 use crate::options::StoreOptions;
 use crate::store::Store;
 
@@ -48,6 +49,42 @@ impl DataDirectory {
     /// As [`DataDirectory::open`]; [`StoreFault::WrongKey`] if the data have another root key.
     pub async fn open_like(self: &Arc<Self>, previous: &Store) -> Result<Arc<Store>, StoreFault> {
         self.open_by(|identity| identity.open_like(previous.seal())).await
+    }
+
+    /// Returns the system's clock, in milliseconds since 1970. Store time may be ahead.
+    pub(crate) fn system_time(&self) -> u64 {
+        self.clock.system_time()
+    }
+
+    /// Returns the store time at which the present data were restored, in milliseconds; `None` if
+    /// nothing is initialised, or the data do not wait for a release. Needs no key.
+    ///
+    /// # Errors
+    /// As [`DataDirectory::hold`].
+    pub async fn restored(&self) -> Result<Option<u64>, StoreFault> {
+        Ok(identity::read(self.path()).await?.and_then(|identity| identity.restored()))
+    }
+
+    /// Completes a replacement of the database that was chosen, if there is one: the present
+    /// database is not the data of this directory, or there is no database.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the data are open, or a file cannot be replaced.
+    pub(super) fn complete_replacement(&self) -> Result<(), StoreFault> {
+        if !copies::is_replacement_chosen(self.path()) {
+            return Ok(());
+        }
+        let _closed = self.take_lock()?;
+        self.complete_replacement_locked()
+    }
+
+    /// Completes a replacement like [`DataDirectory::complete_replacement`]. The caller holds the
+    /// lock of the directory.
+    pub(super) fn complete_replacement_locked(&self) -> Result<(), StoreFault> {
+        if copies::finish_put_back(self.path())? {
+            self.forget_properties();
+        }
+        Ok(())
     }
 
     /// Takes the right to restore. A single restore at a time has this right.

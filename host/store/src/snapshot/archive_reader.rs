@@ -10,13 +10,18 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use flate2::bufread::GzDecoder;
 
 use super::archive::{
-    BLOCK_BYTES, END_BLOCKS, SEALED_SUMS_NAME, SUMS_NAME, entry_header, padding, sum_line,
+    BLOCK_BYTES, END_BLOCKS, MANIFEST_NAME, SEALED_SUMS_NAME, SUMS_NAME, entry_header, padding,
+    sum_line,
 };
 use crate::fault::StoreFault;
 
 /// Maximum size of an entry, in bytes: part of the rows with a record of the largest size, or the
 /// digests of a snapshot of 700 GiB.
 const MAX_ENTRY_BYTES: usize = 64 << 20;
+/// Maximum size of the manifest, in bytes. A server writes about 300.
+const MAX_MANIFEST_BYTES: usize = 64 << 10;
+/// Maximum size of the keyed hash in hexadecimal, in bytes.
+const MAX_SEALED_SUMS_BYTES: usize = 64;
 
 /// Reads the entries of an archive in order.
 pub(super) struct ArchiveReader<R: Read> {
@@ -54,6 +59,9 @@ impl<R: Read> ArchiveReader<R> {
         let entry = self.read_entry()?;
         if entry.name != SUMS_NAME {
             self.sums.push_str(&sum_line(&entry.name, &entry.content));
+            if self.sums.len() > MAX_ENTRY_BYTES {
+                return Err(damaged("the archive has too many entries"));
+            }
             return Ok(ArchiveItem::Entry(entry));
         }
         if entry.content != self.sums.as_bytes() {
@@ -73,15 +81,28 @@ impl<R: Read> ArchiveReader<R> {
         let header = self.read_exactly(BLOCK_BYTES)?;
         let (name, size) = read_header(&header)
             .ok_or_else(|| damaged("an entry has a header that no server wrote"))?;
-        if size > MAX_ENTRY_BYTES {
-            let most = MAX_ENTRY_BYTES >> 20;
-            return Err(damaged(&format!("an entry is longer than {most} MiB")));
-        }
+        self.check_size(&name, size)?;
         let content = self.read_exactly(size)?;
         if self.read_exactly(padding(size))?.iter().any(|byte| *byte != 0) {
             return Err(damaged("there are bytes between two entries"));
         }
         Ok(ArchiveEntry { name, content })
+    }
+
+    /// Checks the size of an entry before the content is read.
+    fn check_size(&self, name: &str, size: usize) -> Result<(), StoreFault> {
+        let most = match name {
+            SUMS_NAME if size != self.sums.len() => {
+                return Err(damaged("the digests in SHA256SUMS are not those of the content"));
+            }
+            MANIFEST_NAME => MAX_MANIFEST_BYTES,
+            SEALED_SUMS_NAME => MAX_SEALED_SUMS_BYTES,
+            _ => MAX_ENTRY_BYTES,
+        };
+        if size > most {
+            return Err(damaged(&format!("an entry is longer than {most} bytes")));
+        }
+        Ok(())
     }
 
     fn read_exactly(&mut self, size: usize) -> Result<Vec<u8>, StoreFault> {

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use sqlx::sqlite::SqliteConnection;
@@ -19,6 +20,7 @@ use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::row_format::{RECORD_COLUMNS, RawRecord, SnapshotRow};
 use crate::data_directory::{find_beside, remove_database};
 use crate::directory::{self, file_failure};
+use crate::disk_space::DiskShortage;
 use crate::failpoint;
 use crate::fault::StoreFault;
 use crate::identity;
@@ -31,6 +33,11 @@ const BATCH_ROWS: usize = 64;
 const BATCH_BYTES: usize = 1 << 20;
 /// Number of batches that wait for the database.
 const WAITING_BATCHES: usize = 2;
+/// Number of batches between two looks at the free space of the disk.
+const SPACE_CHECK_BATCHES: u64 = 16;
+
+/// The question whether the work may go on.
+pub(super) type MayContinue = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A database under construction, or complete and not in use yet. Dropping the value removes the
 /// file.
@@ -55,6 +62,7 @@ pub(super) struct DatabaseContent<'a> {
     pub(super) schema: usize,
     /// Store time of the restore, in milliseconds.
     pub(super) restored_at: u64,
+    pub(super) may_continue: MayContinue,
 }
 
 impl NewDatabase {
@@ -63,7 +71,8 @@ impl NewDatabase {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if the rows contradict each other, or if the file is not the file
-    /// that was read before; [`StoreFault::Unavailable`] if a file cannot be read or written.
+    /// that was read before; [`StoreFault::Unavailable`] if a file cannot be read or written, the
+    /// disk has too little space, or the work may not continue.
     pub(super) async fn build(
         path: PathBuf,
         content: DatabaseContent<'_>,
@@ -74,7 +83,7 @@ impl NewDatabase {
         directory::create_private(path).map_err(|error| file_failure("create", path, &error))?;
         failpoint::reach("restore.begun").map_err(StoreFault::injected)?;
         let mut connection = sqlite::filling(path).connect().await?;
-        let filled = fill(&mut connection, &content).await;
+        let filled = fill(&mut connection, &content, path).await;
         let closed = connection.close().await;
         filled?;
         closed?;
@@ -119,13 +128,22 @@ async fn flush(path: PathBuf) -> Result<(), StoreFault> {
 async fn fill(
     connection: &mut SqliteConnection,
     content: &DatabaseContent<'_>,
+    path: &Path,
 ) -> Result<(), StoreFault> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     identity::create_tables(connection, content.schema).await?;
     let (sender, mut batches) = mpsc::channel(WAITING_BATCHES);
     let snapshot = content.snapshot.to_owned();
-    let reading = tokio::task::spawn_blocking(move || read_batches(&snapshot, &sender));
+    let may_continue = Arc::clone(&content.may_continue);
+    let reading =
+        tokio::task::spawn_blocking(move || read_batches(&snapshot, &may_continue, &sender));
+    let mut number = 0_u64;
     while let Some(batch) = batches.recv().await {
+        check_continuation(&content.may_continue)?;
+        if number.is_multiple_of(SPACE_CHECK_BATCHES) {
+            check_space(path, 0)?;
+        }
+        number = number.saturating_add(1);
         insert(connection, batch).await.map_err(rejected)?;
     }
     let summary = reading.map(|read| read.unwrap_or_else(|_| Err(interrupted()))).await?;
@@ -142,10 +160,12 @@ async fn fill(
 /// Reads the rows of the file, and sends the rows in batches.
 fn read_batches(
     snapshot: &Path,
+    may_continue: &MayContinue,
     batches: &mpsc::Sender<Vec<SnapshotRow>>,
 ) -> Result<SnapshotSummary, StoreFault> {
     let (mut batch, mut size) = (Vec::new(), 0_usize);
     let mut take = |row: SnapshotRow| {
+        check_continuation(may_continue)?;
         size = size.saturating_add(size_of_row(&row));
         batch.push(row);
         if batch.len() >= BATCH_ROWS || size >= BATCH_BYTES {
@@ -160,7 +180,34 @@ fn read_batches(
     Ok(summary)
 }
 
-fn size_of_row(row: &SnapshotRow) -> usize {
+/// Checks that the work may go on.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if `may_continue` returns false.
+pub(super) fn check_continuation(may_continue: &MayContinue) -> Result<(), StoreFault> {
+    may_continue().then_some(()).ok_or_else(interrupted)
+}
+
+/// Checks that the disk of `file` has space for `more` bytes and the reserve.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the space does not suffice.
+pub(super) fn check_space(file: &Path, more: u64) -> Result<(), StoreFault> {
+    let directory = file.parent().unwrap_or(file);
+    let Some(shortage) = DiskShortage::find(directory, more) else { return Ok(()) };
+    Err(StoreFault::Unavailable(format!(
+        "the disk of {} has {} MiB free, and the restore needs {} MiB: the new database, and {} \
+         MiB that stay free for the store; nothing was changed; free some space, then restore the \
+         snapshot again",
+        directory.display(),
+        shortage.free >> 20,
+        shortage.needed >> 20,
+        shortage.reserve >> 20
+    )))
+}
+
+/// Returns the size of the fields of a row, in bytes.
+pub(super) fn size_of_row(row: &SnapshotRow) -> usize {
     match row {
         SnapshotRow::Identity(name, value) => name.len().saturating_add(value.len()),
         SnapshotRow::Record(record) => record.size(),

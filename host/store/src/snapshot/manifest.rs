@@ -10,6 +10,8 @@ use crate::identity;
 const KIND: &str = "bulkhead snapshot";
 /// Version of the format, in the member `version`.
 const VERSION: u64 = 1;
+/// Maximum length of a text of the manifest, in bytes. A longer text is never repeated in a message.
+const MAX_TEXT_BYTES: usize = 64;
 
 /// The description of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl SnapshotManifest {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if the file is of another kind, of a newer version or format, or
-    /// lacks a member.
+    /// lacks a member or has a text of more than 64 characters.
     pub(super) fn parse(content: &[u8]) -> Result<SnapshotManifest, StoreFault> {
         let json: Value = serde_json::from_slice(content)
             .map_err(|_| damaged("the manifest meta.json is not JSON"))?;
@@ -69,10 +71,16 @@ impl SnapshotManifest {
                 .ok_or_else(|| damaged(&format!("the manifest has no number {name:?}")))
         };
         let text = |name: &str| {
-            json.get(name)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-                .ok_or_else(|| damaged(&format!("the manifest has no text {name:?}")))
+            let text = json.get(name).and_then(Value::as_str);
+            let text =
+                text.ok_or_else(|| damaged(&format!("the manifest has no text {name:?}")))?;
+            if text.len() > MAX_TEXT_BYTES || !text.chars().all(|sign| sign.is_ascii_graphic()) {
+                return Err(damaged(&format!(
+                    "the text {name:?} of the manifest has more than {MAX_TEXT_BYTES} characters, \
+                     or spaces or control characters"
+                )));
+            }
+            Ok(text.to_owned())
         };
         let server_version = text("server_version")?;
         let (version, format) = (number("version")?, number("format")?);

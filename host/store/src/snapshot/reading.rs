@@ -8,11 +8,17 @@ use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 
 use super::archive::{MANIFEST_NAME, state_name};
-use super::archive_reader::{ArchiveItem, ArchiveReader, damaged};
+use super::archive_reader::{ArchiveEntry, ArchiveItem, ArchiveReader, damaged};
 use super::manifest::SnapshotManifest;
 use super::row_format::{self, SnapshotRow};
+use super::save::PART_BYTES;
 use crate::directory::file_failure;
 use crate::fault::StoreFault;
+
+/// Maximum number of rows of the store's identity in a snapshot. A server writes about a dozen.
+const MAX_IDENTITY_ROWS: u64 = 256;
+/// Maximum size of all rows of the store's identity, in bytes. A server writes some kilobytes.
+const MAX_IDENTITY_BYTES: usize = 1 << 20;
 
 /// The result of reading a complete snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,28 +82,70 @@ pub(super) fn read_snapshot(
         }
         _ => return Err(damaged("the first entry is not meta.json")),
     };
-    let (mut parts, mut records, mut identity_rows) = (0, 0_u64, 0_u64);
+    let (mut parts, mut counts) = (PartOrder::default(), RowCounts::default());
     let mut count_and_take = |row| {
-        match row {
-            SnapshotRow::Identity(..) => identity_rows += 1,
-            SnapshotRow::Record(_) => records += 1,
-        }
+        counts.add(&row)?;
         take(row)
     };
     let (sums, sealed_sums) = loop {
         match archive.read_next()? {
-            ArchiveItem::Entry(part) if part.name == state_name(parts) => {
+            ArchiveItem::Entry(part) if parts.accept(&part) => {
                 row_format::read_rows(&part.content, &mut count_and_take)?;
-                parts += 1;
             }
             ArchiveItem::Entry(_) => return Err(damaged("an entry is missing or out of order")),
             ArchiveItem::End { sums, sealed } => break (sums, sealed),
         }
     };
-    if (records, identity_rows) != (manifest.records, manifest.identity_rows) {
+    if (counts.records, counts.identity_rows) != (manifest.records, manifest.identity_rows) {
         return Err(damaged("the number of rows is not the number in the manifest"));
     }
     let digest = digest::digest(&digest::SHA256, sums.as_bytes());
     let digest = hexadecimal::text(digest.as_ref());
     Ok(SnapshotSummary { manifest, digest, sums, sealed_sums })
+}
+
+/// The order of the parts. A short part is the last part, so that the number of entries, for each
+/// of which a digest stays in memory, is bounded by the bytes of the file.
+#[derive(Default)]
+struct PartOrder {
+    next: u64,
+    is_over: bool,
+}
+
+impl PartOrder {
+    /// Returns whether the entry is the next part.
+    fn accept(&mut self, entry: &ArchiveEntry) -> bool {
+        let is_next = !self.is_over && entry.name == state_name(self.next);
+        self.next = self.next.saturating_add(1);
+        self.is_over = entry.content.len() < PART_BYTES;
+        is_next
+    }
+}
+
+/// The numbers of rows.
+#[derive(Default)]
+struct RowCounts {
+    records: u64,
+    identity_rows: u64,
+    identity_bytes: usize,
+}
+
+impl RowCounts {
+    /// Counts a row.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`] for rows of the identity above the maximum.
+    fn add(&mut self, row: &SnapshotRow) -> Result<(), StoreFault> {
+        let SnapshotRow::Identity(name, value) = row else {
+            self.records = self.records.saturating_add(1);
+            return Ok(());
+        };
+        self.identity_rows = self.identity_rows.saturating_add(1);
+        let bytes = name.len().saturating_add(value.len());
+        self.identity_bytes = self.identity_bytes.saturating_add(bytes);
+        if self.identity_rows > MAX_IDENTITY_ROWS || self.identity_bytes > MAX_IDENTITY_BYTES {
+            return Err(damaged("the rows of the store's identity are too many or too large"));
+        }
+        Ok(())
+    }
 }

@@ -6,13 +6,17 @@
 //! decides.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use tokio::sync::OwnedMutexGuard;
 
 use super::SUMS_PURPOSE;
 use super::archive_reader::damaged;
-use super::building::{DatabaseContent, NewDatabase, in_thread};
+use super::building::{
+    DatabaseContent, MayContinue, NewDatabase, check_continuation, check_space, in_thread,
+    size_of_row,
+};
 use super::check::read_identity;
 use super::manifest::SnapshotManifest;
 use super::reading::{SnapshotSummary, open, read_snapshot};
@@ -24,15 +28,45 @@ use crate::identity::{self, StoreIdentity};
 use crate::options::StoreOptions;
 use crate::store::Store;
 
-/// Maximum number of rows of the store's identity in a snapshot. A server writes about a dozen.
-const MAX_IDENTITY_ROWS: usize = 256;
+/// Maximum time by which the time mark of a snapshot may be ahead of the manifest and of the
+/// system's clock, in milliseconds. Store time follows the mark and never goes back.
+const MAX_MARK_LEAD: u64 = 24 * 3_600 * 1_000;
+
+/// The conditions under which a restore is prepared.
+pub struct RestoreConditions<'a> {
+    /// Refuses the snapshot after the first reading, before a database is built.
+    accept: Box<dyn FnOnce(&CheckedSnapshot) -> Result<(), StoreFault> + Send + 'a>,
+    may_continue: MayContinue,
+}
+
+impl<'a> RestoreConditions<'a> {
+    /// Returns conditions that accept the snapshots of all clusters and never end the work.
+    #[must_use]
+    pub fn any() -> Self {
+        RestoreConditions { accept: Box::new(|_| Ok(())), may_continue: Arc::new(|| true) }
+    }
+
+    /// Adds a check of the snapshot, after the first reading.
+    #[must_use]
+    pub fn accepting(
+        self,
+        accept: impl FnOnce(&CheckedSnapshot) -> Result<(), StoreFault> + Send + 'a,
+    ) -> Self {
+        RestoreConditions { accept: Box::new(accept), ..self }
+    }
+
+    /// Ends the work with [`StoreFault::Unavailable`] once `may_continue` returns false.
+    #[must_use]
+    pub fn lasting_while(self, may_continue: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        RestoreConditions { may_continue: Arc::new(may_continue), ..self }
+    }
+}
 
 /// A complete database beside the database in use, made from a snapshot. Dropping the value removes
 /// the database.
 pub struct PreparedRestore {
     database: NewDatabase,
-    summary: SnapshotSummary,
-    identity: StoreIdentity,
+    checked: CheckedSnapshot,
     restored_at: u64,
     _turn: OwnedMutexGuard<()>,
 }
@@ -40,16 +74,7 @@ pub struct PreparedRestore {
 impl PreparedRestore {
     /// Returns the description of the snapshot.
     pub fn manifest(&self) -> &SnapshotManifest {
-        &self.summary.manifest
-    }
-
-    /// Returns whether the snapshot is of the cluster of `store`, and was written by this cluster:
-    /// only the cluster can compute the keyed hash at the end of the file.
-    pub fn is_of(&self, store: &Store) -> bool {
-        let hash = store.hashes().keyed_hash(SUMS_PURPOSE, self.summary.sums.as_bytes());
-        let sealed = self.summary.sealed_sums.as_bytes();
-        let is_sealed_here = verify_slices_are_equal(hash.as_bytes(), sealed).is_ok();
-        self.identity.is_of(store.seal()) && is_sealed_here
+        self.checked.manifest()
     }
 
     /// Returns the store time that the restored data note as the time of their restore, in
@@ -60,10 +85,12 @@ impl PreparedRestore {
 }
 
 /// A snapshot that was read to the end and can be restored.
-struct CheckedSnapshot {
+pub struct CheckedSnapshot {
     summary: SnapshotSummary,
     identity: StoreIdentity,
     schema: usize,
+    /// Sum of the sizes of all rows.
+    bytes: u64,
 }
 
 impl DataDirectory {
@@ -71,22 +98,32 @@ impl DataDirectory {
     /// present data stay in use. A single restore at a time.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if the file is not a complete snapshot, or of a newer version;
-    /// [`StoreFault::Unavailable`] during another restore, and if the file cannot be read or the
-    /// database cannot be written.
-    pub async fn prepare_restore(&self, snapshot: &Path) -> Result<PreparedRestore, StoreFault> {
+    /// [`StoreFault::Refused`] if the file is not a complete snapshot, or of a newer version, or
+    /// has a time mark in the future; [`StoreFault::Unavailable`] during another restore, if the
+    /// disk has too little space, and if the file cannot be read or the database cannot be written;
+    /// and the faults of the conditions.
+    pub async fn prepare_restore(
+        &self,
+        snapshot: &Path,
+        conditions: RestoreConditions<'_>,
+    ) -> Result<PreparedRestore, StoreFault> {
         let turn = self.take_restore_turn()?;
-        let checked = CheckedSnapshot::read(snapshot).await?;
+        let RestoreConditions { accept, may_continue } = conditions;
+        let checked = CheckedSnapshot::read(snapshot, &may_continue).await?;
+        accept(&checked)?;
+        checked.check_mark(self.system_time())?;
+        let path = self.unfinished_restore();
+        check_space(&path, checked.bytes)?;
         let restored_at = self.now();
         let content = DatabaseContent {
             snapshot,
             summary: &checked.summary,
             schema: checked.schema,
             restored_at,
+            may_continue,
         };
-        let database = NewDatabase::build(self.unfinished_restore(), content).await?;
-        let CheckedSnapshot { summary, identity, .. } = checked;
-        Ok(PreparedRestore { database, summary, identity, restored_at, _turn: turn })
+        let database = NewDatabase::build(path, content).await?;
+        Ok(PreparedRestore { database, checked, restored_at, _turn: turn })
     }
 
     /// Replaces the closed database, if there is one, by the prepared database. The replaced
@@ -121,17 +158,37 @@ pub async fn restore_directory(
 ) -> Result<SnapshotManifest, StoreFault> {
     let options = StoreOptions::at(directory);
     let data_directory = DataDirectory::hold_for_restore(options, overwrite).await?;
-    let prepared = data_directory.prepare_restore(snapshot).await?;
+    let prepared = data_directory.prepare_restore(snapshot, RestoreConditions::any()).await?;
     let manifest = prepared.manifest().clone();
     data_directory.put_restored(prepared)?;
     Ok(manifest)
 }
 
 impl CheckedSnapshot {
+    /// Returns the description of the snapshot.
+    #[must_use]
+    pub fn manifest(&self) -> &SnapshotManifest {
+        &self.summary.manifest
+    }
+
+    /// Returns whether the snapshot is of the cluster of `store`, and was written by this cluster:
+    /// only the cluster can compute the keyed hash at the end of the file.
+    #[must_use]
+    pub fn is_of(&self, store: &Store) -> bool {
+        let hash = store.hashes().keyed_hash(SUMS_PURPOSE, self.summary.sums.as_bytes());
+        let sealed = self.summary.sealed_sums.as_bytes();
+        let is_sealed_here = verify_slices_are_equal(hash.as_bytes(), sealed).is_ok();
+        self.identity.is_of(store.seal()) && is_sealed_here
+    }
+
     /// Reads the file to the end, and checks that this version can use the rows.
-    async fn read(snapshot: &Path) -> Result<CheckedSnapshot, StoreFault> {
-        let path = snapshot.to_owned();
-        let (summary, rows) = in_thread(move || read_identity_rows(path)).await?;
+    async fn read(
+        snapshot: &Path,
+        may_continue: &MayContinue,
+    ) -> Result<CheckedSnapshot, StoreFault> {
+        let (path, may_continue) = (snapshot.to_owned(), Arc::clone(may_continue));
+        let FirstReading { summary, rows, bytes } =
+            in_thread(move || FirstReading::of(path, &may_continue)).await?;
         let schema = schema_of(&summary.manifest, &rows)?;
         let identity = read_identity(&rows, snapshot).await.map_err(|fault| match fault {
             StoreFault::Refused(_) => {
@@ -142,23 +199,44 @@ impl CheckedSnapshot {
         if identity.cluster_name() != summary.manifest.cluster_id {
             return Err(damaged("the manifest names another cluster than the rows"));
         }
-        Ok(CheckedSnapshot { summary, identity, schema })
+        Ok(CheckedSnapshot { summary, identity, schema, bytes })
+    }
+
+    /// Checks that the time mark of the rows is not in the future. `system_time` is the system's
+    /// clock, in milliseconds since 1970.
+    fn check_mark(&self, system_time: u64) -> Result<(), StoreFault> {
+        let latest = self.summary.manifest.store_time.max(system_time);
+        if self.identity.reached() <= latest.saturating_add(MAX_MARK_LEAD) {
+            return Ok(());
+        }
+        Err(damaged(
+            "the time mark of the rows is more than a day ahead of the manifest and of the clock \
+             of this machine",
+        ))
     }
 }
 
-fn read_identity_rows(snapshot: PathBuf) -> Result<(SnapshotSummary, IdentityRows), StoreFault> {
-    let mut rows = IdentityRows::new();
-    let take = |row| {
-        if let SnapshotRow::Identity(name, value) = row {
-            rows.push((name, value));
-        }
-        if rows.len() > MAX_IDENTITY_ROWS {
-            return Err(damaged("the rows of the store's identity are too many"));
-        }
-        Ok(())
-    };
-    let summary = read_snapshot(open(&snapshot)?, take)?;
-    Ok((summary, rows))
+/// The result of the first reading.
+struct FirstReading {
+    summary: SnapshotSummary,
+    rows: IdentityRows,
+    bytes: u64,
+}
+
+impl FirstReading {
+    fn of(snapshot: PathBuf, may_continue: &MayContinue) -> Result<FirstReading, StoreFault> {
+        let (mut rows, mut bytes) = (IdentityRows::new(), 0_u64);
+        let take = |row: SnapshotRow| {
+            check_continuation(may_continue)?;
+            bytes = bytes.saturating_add(u64::try_from(size_of_row(&row)).unwrap_or(u64::MAX));
+            if let SnapshotRow::Identity(name, value) = row {
+                rows.push((name, value));
+            }
+            Ok(())
+        };
+        let summary = read_snapshot(open(&snapshot)?, take)?;
+        Ok(FirstReading { summary, rows, bytes })
+    }
 }
 
 /// Returns the number of schema scripts that made the tables of the rows.

@@ -6,6 +6,7 @@ use crate::testing::body;
 use crate::{Address, Space};
 use sqlx::ConnectOptions as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 fn key(byte: u8) -> SealKey {
     SealKey::from_bytes([byte; 32])
@@ -48,7 +49,7 @@ fn without_times(rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
 }
 
 /// Writes a complete archive with these rows and this manifest.
-fn archived(
+pub(super) fn archived(
     scratch: &ScratchDirectory,
     manifest: &SnapshotManifest,
     rows: &[SnapshotRow],
@@ -74,7 +75,7 @@ fn archived(
     saved(scratch, &archive.finish(|_| String::new()).unwrap())
 }
 
-fn copy_of(row: &SnapshotRow) -> SnapshotRow {
+pub(super) fn copy_of(row: &SnapshotRow) -> SnapshotRow {
     match row {
         SnapshotRow::Identity(name, value) => SnapshotRow::Identity(name.clone(), value.clone()),
         SnapshotRow::Record(record) => SnapshotRow::Record(record.clone()),
@@ -82,7 +83,7 @@ fn copy_of(row: &SnapshotRow) -> SnapshotRow {
 }
 
 /// Returns the rows with other values of the identity. `None` removes a row.
-fn with_identity(
+pub(super) fn with_identity(
     rows: &[SnapshotRow],
     change: impl Fn(&str, &[u8]) -> Option<Vec<u8>>,
 ) -> Vec<SnapshotRow> {
@@ -96,11 +97,32 @@ fn with_identity(
 }
 
 #[track_caller]
-fn refusal(outcome: Result<PreparedRestore, StoreFault>) -> String {
+pub(super) fn refusal(outcome: Result<PreparedRestore, StoreFault>) -> String {
     match outcome {
         Err(StoreFault::Refused(text)) => text,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the restore was prepared"),
+    }
+}
+
+pub(super) async fn prepare(
+    directory: &DataDirectory,
+    path: &Path,
+) -> Result<PreparedRestore, StoreFault> {
+    directory.prepare_restore(path, RestoreConditions::any()).await
+}
+
+/// Returns whether a restore that accepts the cluster of `store` alone is prepared.
+async fn is_of(directory: &DataDirectory, path: &Path, store: &Store) -> bool {
+    let conditions = RestoreConditions::any().accepting(|checked| {
+        assert!(!directory.path().join("bulkhead.db.restored").exists(), "nothing is built yet");
+        let other = || StoreFault::Refused("of another cluster".to_owned());
+        checked.is_of(store).then_some(()).ok_or_else(other)
+    });
+    match directory.prepare_restore(path, conditions).await {
+        Ok(_) => true,
+        Err(StoreFault::Refused(text)) if text == "of another cluster" => false,
+        Err(other) => panic!("{other}"),
     }
 }
 
@@ -123,10 +145,10 @@ async fn restored_database_equals_snapshot_row_by_row() {
     drop(store);
     let directory = scratch.hold().await;
     let store = directory.open(key(1)).await.unwrap();
-    let prepared = directory.prepare_restore(&saved(&scratch, &bytes)).await.unwrap();
-    assert!(prepared.is_of(&store));
+    assert!(is_of(&directory, &saved(&scratch, &bytes), &store).await);
+    let prepared = prepare(&directory, &scratch.path().join("a.snap")).await.unwrap();
     assert!(matches!(directory.put_restored(prepared), Err(StoreFault::Unavailable(_))), "open");
-    let prepared = directory.prepare_restore(&scratch.path().join("a.snap")).await.unwrap();
+    let prepared = prepare(&directory, &scratch.path().join("a.snap")).await.unwrap();
     let mode = |name: &str| {
         std::fs::metadata(scratch.path().join(name)).unwrap().permissions().mode() & 0o777
     };
@@ -199,55 +221,13 @@ async fn damaged_snapshot_changes_no_file() {
     damaged.push([bytes.as_slice(), b"x"].concat());
     for file in damaged {
         let path = saved(&elsewhere, &file);
-        let refused = directory.prepare_restore(&path).await;
+        let refused = prepare(&directory, &path).await;
         if read_snapshot(file.as_slice(), |_| Ok(())).is_err() {
             assert!(refusal(refused).contains("not a complete snapshot"));
         } else {
             drop(refused.unwrap());
         }
         assert!(scratch.files() == before, "{} bytes", file.len());
-    }
-}
-
-#[tokio::test]
-async fn snapshot_with_contradicting_rows_is_refused() {
-    let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
-    let store = filled(&scratch).await;
-    let (bytes, _) = take(&store).await;
-    store.close().await;
-    drop(store);
-    let directory = scratch.hold().await;
-    let before = scratch.files();
-    let (summary, rows) = rows_of(&bytes);
-    let manifest = summary.manifest;
-    let set = |row: &'static str, new: &'static [u8]| {
-        with_identity(&rows, |name, value| Some(if name == row { new } else { value }.to_vec()))
-    };
-    let twice = |row: &SnapshotRow| {
-        rows.iter().map(copy_of).chain([copy_of(row)]).collect::<Vec<SnapshotRow>>()
-    };
-    let other = SnapshotManifest { cluster_id: "another".to_owned(), ..manifest.clone() };
-    let many = (0..300).map(|number| SnapshotRow::Identity(format!("row-{number}"), Vec::new()));
-    for (rows, manifest, part) in [
-        (twice(rows.last().unwrap()), &manifest, "two rows have the same name"),
-        (twice(&rows[0]), &manifest, "two rows have the same name"),
-        (set("format", b"1"), &manifest, "another format"),
-        (set("schema", b"99"), &manifest, "knows schemas up to"),
-        (set("schema", b"0"), &manifest, "not a number"),
-        (set("schema", b"x"), &manifest, "not a number"),
-        (set("restored", b""), &other, "another cluster"),
-        (set("cluster", b"short"), &manifest, "identity are incomplete"),
-        (many.chain(rows.iter().map(copy_of)).collect(), &manifest, "too many"),
-        (
-            with_identity(&rows, |name, value| (name != "keyring").then(|| value.to_vec())),
-            &manifest,
-            "identity are incomplete",
-        ),
-    ] {
-        let path = archived(&elsewhere, manifest, &rows);
-        let text = refusal(directory.prepare_restore(&path).await);
-        assert!(text.contains(part) && text.contains("nothing was changed"), "{part}: {text}");
-        assert!(scratch.files() == before, "{part}");
     }
 }
 
@@ -286,8 +266,9 @@ async fn other_cluster_opens_with_own_key_alone() {
     let directory = scratch.hold().await;
     let before = directory.cluster_id().await.unwrap();
     let here = directory.open(key(1)).await.unwrap();
-    let prepared = directory.prepare_restore(&snapshot).await.unwrap();
-    assert!(!prepared.is_of(&here) && prepared.is_of(&store));
+    assert!(!is_of(&directory, &snapshot, &here).await);
+    assert!(is_of(&directory, &snapshot, &store).await);
+    let prepared = prepare(&directory, &snapshot).await.unwrap();
     let of_snapshot = prepared.manifest().cluster_id.clone();
     here.close().await;
     directory.put_restored(prepared).unwrap();
@@ -311,7 +292,7 @@ async fn changed_digests_are_not_of_the_cluster() {
     let store = directory.open(key(1)).await.unwrap();
     let (summary, rows) = rows_of(&bytes);
     let path = archived(&elsewhere, &summary.manifest, &rows[..rows.len() - 1]);
-    assert!(!directory.prepare_restore(&path).await.unwrap().is_of(&store));
+    assert!(!is_of(&directory, &path, &store).await);
 }
 
 #[tokio::test]
@@ -323,7 +304,7 @@ async fn restored_data_wait_for_release_over_restarts() {
     store.close().await;
     drop(store);
     let directory = scratch.hold().await;
-    let prepared = directory.prepare_restore(&saved(&scratch, &bytes)).await.unwrap();
+    let prepared = prepare(&directory, &saved(&scratch, &bytes)).await.unwrap();
     let restored_at = prepared.restored_at();
     directory.put_restored(prepared).unwrap();
     for _ in 0..2 {
@@ -358,7 +339,7 @@ async fn store_time_never_goes_back_by_restore() {
     let directory = DataDirectory::hold_by(scratch.options(), hands.clock()).await.unwrap();
     hands.pass(86_400_000);
     let later = directory.now();
-    let prepared = directory.prepare_restore(&snapshot).await.unwrap();
+    let prepared = prepare(&directory, &snapshot).await.unwrap();
     directory.put_restored(prepared).unwrap();
     drop(directory);
     hands.set(-2 * 86_400_000);
@@ -376,13 +357,13 @@ async fn one_restore_at_a_time_removes_own_file() {
     let snapshot = saved(&scratch, &bytes);
     let directory = scratch.hold().await;
     let before = scratch.files();
-    let first = directory.prepare_restore(&snapshot).await.unwrap();
+    let first = prepare(&directory, &snapshot).await.unwrap();
     assert!(scratch.files().contains_key("bulkhead.db.restored"));
-    let second = directory.prepare_restore(&snapshot).await;
+    let second = prepare(&directory, &snapshot).await;
     assert!(matches!(second, Err(StoreFault::Unavailable(text)) if text.contains("in progress")));
     drop(first);
     assert!(scratch.files() == before);
-    drop(directory.prepare_restore(&snapshot).await.unwrap());
+    drop(prepare(&directory, &snapshot).await.unwrap());
     drop(directory);
     for name in ["bulkhead.db.restored", "bulkhead.db.restored-wal"] {
         std::fs::write(scratch.path().join(name), "left by a killed process").unwrap();
@@ -400,7 +381,7 @@ async fn chosen_restore_is_completed_by_next_opening() {
     store.close().await;
     drop(store);
     let directory = scratch.hold().await;
-    let prepared = directory.prepare_restore(&saved(&scratch, &bytes)).await.unwrap();
+    let prepared = prepare(&directory, &saved(&scratch, &bytes)).await.unwrap();
     let built = scratch.path().join("bulkhead.db.restored");
     std::fs::rename(built, scratch.path().join("bulkhead.db.put-back")).unwrap();
     let gone = directory.put_restored(prepared);
