@@ -199,13 +199,8 @@ impl Service {
             return answered.unwrap_or_else(|failure| Response::failed(&failure));
         }
         let Some((core, in_flight)) = self.seal.enter().await else {
-            // A sealed service has already done the only act that no audit device records.
             let seals = matches!(&found, Ok(Some(found)) if found.endpoint.goes_unrecorded());
-            return if seals {
-                Response::no_content()
-            } else {
-                Response::failed(&self.closed_failure(request).await)
-            };
+            return self.answer_closed(request, seals).await;
         };
         let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);

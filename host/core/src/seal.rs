@@ -46,6 +46,7 @@ pub struct ServiceSeal {
     open: RwLock<Option<Arc<Core>>>,
     /// Lock held while the service is initialised, unsealed or sealed.
     turn: Mutex<()>,
+    swap: restoring::DataSwap,
     /// Permit of the client that may wait for `turn` with a share. A client with a thousand shares
     /// delays another client by a single share.
     clients: FairSemaphore<Client>,
@@ -95,7 +96,8 @@ impl ServiceSeal {
         let (open, turn) = (RwLock::default(), Mutex::default());
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
         let clients = FairSemaphore::new(1);
-        Self { process, directory, open, turn, clients, unsealing, refused }
+        let swap = restoring::DataSwap::default();
+        Self { process, directory, open, turn, swap, clients, unsealing, refused }
     }
 
     /// Returns true if the data directory contains a cluster.
@@ -250,6 +252,11 @@ impl ServiceSeal {
 
     async fn close(&self, is_meant: impl Fn(&Arc<Core>) -> bool, patience: Duration) {
         let _turn = self.turn.lock().await;
+        self.close_locked(is_meant, patience).await;
+    }
+
+    /// Seals the service like [`ServiceSeal::close_if`]. The caller holds `turn`.
+    async fn close_locked(&self, is_meant: impl Fn(&Arc<Core>) -> bool, patience: Duration) {
         let core = sync::write(&self.open).take_if(|open| is_meant(open));
         if let Some(core) = core {
             lifecycle::stop(&core, patience).await;
@@ -307,9 +314,14 @@ impl ServiceSeal {
     /// The caller holds `turn`.
     async fn unlock(&self, store: Arc<Store>) -> Result<Arc<Core>, Failure> {
         let core = self.unlock_without_due_work(store).await?;
-        lifecycle::begin_due_work(&core);
-        core.log.line(LogLevel::Info, "unsealed", &[]);
+        self.begin_work(&core);
         Ok(core)
+    }
+
+    /// Begins the due work of the open service.
+    fn begin_work(&self, core: &Arc<Core>) {
+        lifecycle::begin_due_work(core);
+        self.process.settings.log.line(LogLevel::Info, "unsealed", &[]);
     }
 
     /// Starts the service on the open store like [`ServiceSeal::unlock`], without due work.

@@ -7,6 +7,7 @@
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, read, write};
+use bulkhead_access::tokens;
 use bulkhead_core::restoring::{self, RestoreCheck};
 use bulkhead_wire::byte_stream::ByteStream;
 use bulkhead_wire::failure::Failure;
@@ -64,8 +65,13 @@ async fn restore_any(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 }
 
 async fn replace(call: PermittedCall<'_>, check: RestoreCheck) -> Result<Reply, Failure> {
-    let PermittedCall { core, request, .. } = call;
+    let PermittedCall { core, unit, request, caller, .. } = call;
     let prepared = restoring::prepare(core, snapshot_of(request)?, check).await?;
+    // The preparation may take hours. A token that was revoked meanwhile restores nothing, and a
+    // token that was renewed is no conflict of the commit.
+    *unit = core.store.begin();
+    unit.mark_effectful();
+    tokens::assert_valid(&core.store, unit, caller).await?;
     core.ask_restore(&request.id, prepared)?;
     Ok(ReplyBody::Nothing.into())
 }

@@ -6,12 +6,30 @@ use bulkhead_core::Core;
 use bulkhead_core::seal::RestoreOutcome;
 use bulkhead_store::PreparedRestore;
 use bulkhead_wire::envelope::Envelope;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;
 use bulkhead_wire::response::{Response, ResponseBody};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 impl Service {
+    /// Answers a request for which the service is closed. `seals` is set for the request that seals
+    /// the service: a sealed service has already done this act, which no audit device records. A
+    /// service whose data are being replaced is not sealed and opens again.
+    pub(super) async fn answer_closed(&self, request: &Request, seals: bool) -> Response {
+        let is_sealed = !self.seal.is_restoring() && self.seal.core().is_none();
+        if self.seal.is_restoring() || (seals && !is_sealed) {
+            return Response::failed(&Failure::new(
+                FailureKind::Unavailable,
+                "a restore is in progress: the data are being replaced; ask again in a moment",
+            ));
+        }
+        if seals {
+            return Response::no_content();
+        }
+        Response::failed(&self.closed_failure(request).await)
+    }
+
     /// Replaces the data as `request` asked, unless `answer` is a failure. Returns the answer to
     /// the request: `answer` if the restored data are served, otherwise a warning or the failure.
     /// The replacement goes on if the client goes away.
@@ -28,15 +46,21 @@ impl Service {
         let work = async move { service.seal.restore(&core, prepared).await };
         let replaced = tokio::spawn(of_current_request(work));
         match replaced.await.unwrap_or_else(|_| Err(Failure::internal("internal error"))) {
-            Ok(RestoreOutcome::Open) => answer,
-            Ok(RestoreOutcome::Sealed(reason)) => warn(request, reason),
+            Ok(RestoreOutcome::Open(None)) => answer,
+            Ok(RestoreOutcome::Open(Some(reason))) => warn(request, reason, false),
+            Ok(RestoreOutcome::Sealed(reason)) => warn(request, reason, true),
             Err(failure) => Response::failed(&failure),
         }
     }
 }
 
-fn warn(request: &Request, reason: String) -> Response {
-    let envelope =
-        Envelope { request_id: request.id.clone(), warnings: vec![reason], ..Envelope::default() };
+fn warn(request: &Request, reason: String, is_sealed: bool) -> Response {
+    let data = Map::from_iter([("sealed".to_owned(), Value::Bool(is_sealed))]);
+    let envelope = Envelope {
+        request_id: request.id.clone(),
+        data: Some(data),
+        warnings: vec![reason],
+        ..Envelope::default()
+    };
     Response { status: 200, body: ResponseBody::Envelope(Box::new(envelope)), retry_after: None }
 }

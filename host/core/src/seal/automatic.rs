@@ -7,7 +7,7 @@
 use super::ServiceSeal;
 use crate::seal_setting::{SealSetting, StaticSeal, kind_of};
 use bulkhead_access::log::cause;
-use bulkhead_store::{AutomaticSeal, RekeyOutcome, SealKey, Store, StoreFault};
+use bulkhead_store::{AutomaticSeal, DataSeals, RekeyOutcome, SealKey, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
@@ -103,12 +103,7 @@ impl ServiceSeal {
         let Some(seals) = self.directory.seals().await? else { return Ok(None) };
         let setting = &self.process.settings.seal;
         if setting.differs_from(&seals) {
-            let pairs = [
-                ("sealed-by", kind_of(&seals).to_owned()),
-                ("configured", setting.kind().to_owned()),
-                ("remedy", "bulkhead operator unseal -migrate".to_owned()),
-            ];
-            self.process.settings.log.line(LogLevel::Warn, "seal-migration-awaited", &pairs);
+            self.log_awaited_migration(&seals);
             return Ok(None);
         }
         let Some(seal) = seals.automatic else { return Ok(None) };
@@ -126,6 +121,15 @@ impl ServiceSeal {
             }
         };
         Ok(Some(OpeningKey { seal, key, newest_key_id }))
+    }
+
+    fn log_awaited_migration(&self, seals: &DataSeals) {
+        let pairs = [
+            ("sealed-by", kind_of(seals).to_owned()),
+            ("configured", self.process.settings.seal.kind().to_owned()),
+            ("remedy", "bulkhead operator unseal -migrate".to_owned()),
+        ];
+        self.process.settings.log.line(LogLevel::Warn, "seal-migration-awaited", &pairs);
     }
 
     /// Opens the store. The caller holds `turn`.
@@ -183,14 +187,25 @@ impl ServiceSeal {
     }
 
     /// Seals the root key of restored data with the newest key of the seal: the key of the time of
-    /// the snapshot may be gone at the next start. A failure is only logged.
-    pub(super) async fn renew_seal_key(&self, store: &Arc<Store>) {
+    /// the snapshot may be gone at the next start. A failure is only logged. Returns a warning if
+    /// the data do not have the seal of the configuration: a snapshot from before a migration
+    /// contains the seal from before.
+    pub(super) async fn renew_seal_key(&self, store: &Arc<Store>) -> Option<String> {
         let setting = &self.process.settings.seal;
-        let seals = self.directory.seals().await.ok().flatten();
-        let seals = seals.filter(|seals| !setting.differs_from(seals));
-        let Some(seal) = seals.and_then(|seals| seals.automatic) else { return };
+        let seals = self.directory.seals().await.ok().flatten()?;
+        if setting.differs_from(&seals) {
+            self.log_awaited_migration(&seals);
+            return Some(format!(
+                "the restored data have the seal {}, and the configuration asks for {}: at the \
+                 next start, and after the next seal, the data need the keys of the snapshot; seal \
+                 the server, then type: bulkhead operator unseal -migrate",
+                quoted(kind_of(&seals)),
+                quoted(setting.kind())
+            ));
+        }
+        let seal = seals.automatic?;
         if matches!(setting, SealSetting::Static(keys) if keys.current.id == seal.key_id) {
-            return;
+            return None;
         }
         let made = tokio::time::timeout(START_PATIENCE, self.new_automatic_key()).await;
         let late = |_| {
@@ -198,6 +213,7 @@ impl ServiceSeal {
             Err(Failure::new(FailureKind::TimedOut, why))
         };
         self.replace_seal_key(store, &seal.key_id, made.unwrap_or_else(late)).await;
+        None
     }
 
     /// Tells the operator of a static seal that the previous key may go.

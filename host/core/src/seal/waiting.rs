@@ -1,5 +1,5 @@
-//! The start of a server whose automatic seal depends on another server: the data open as soon as
-//! the other server answers.
+//! The start of a server whose automatic seal depends on another server, and the time after a
+//! restore: the data open as soon as the other server answers.
 //!
 //! This file prevents a server that stays sealed after an outage of the other server, a start that
 //! fails because two machines start at the same time, and a crowd of requests against a server that
@@ -26,7 +26,7 @@ const PASSING_REMEDY: &str = "the data open when the server of the seal answers"
 const LASTING_REMEDY: &str = "the data open after the cause is removed; if the key is lost, write \
     seal \"shamir\" {} and give the recovery keys to: bulkhead operator unseal -migrate";
 
-/// The attempts to open the data after a start.
+/// The attempts to open the data after a start or a restore.
 struct OpeningAttempts {
     /// Receives the outcome of the first attempt.
     report: Option<oneshot::Sender<Result<(), Failure>>>,
@@ -63,6 +63,13 @@ impl ServiceSeal {
                 Ok(())
             }
         }
+    }
+
+    /// Opens the data with the automatic seal of the configuration in a task of its own, as soon as
+    /// the keeper of the key answers.
+    pub(super) fn open_later(self: &Arc<Self>) {
+        let attempts = OpeningAttempts { report: None, pause: FIRST_PAUSE, logged: String::new() };
+        tokio::spawn(Arc::clone(self).open_with_retries(attempts));
     }
 
     /// Tries until the data are open or the process ends. A fault of this machine in the first

@@ -19,7 +19,7 @@ use bulkhead_store::{
 use bulkhead_wire::byte_stream::ByteSource as _;
 use bulkhead_wire::log_level::LogLevel;
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Weak};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Log for Lines {
 
 /// An open service, and its first shares.
 struct ServiceBed {
-    seal: ServiceSeal,
+    seal: Arc<ServiceSeal>,
     directory: PathBuf,
     first: InitialisationResult,
     log: Arc<Lines>,
@@ -57,8 +57,39 @@ impl ServiceBed {
         let folder = format!("bulkhead-restoring-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(folder);
         let log = Arc::new(Lines::default());
+        let seal = Self::closed(&directory, (seal, suspend_due_work), &log).await;
+        let is_automatic = seal.settings().seal.is_automatic();
+        let split = (!is_automatic).then_some(SealConfig::SINGLE);
+        let first = seal.initialise(split).await.unwrap();
+        let bed = Self { seal, directory, first, log };
+        if !is_automatic {
+            bed.unseal(&bed.first).await;
+        }
+        bed
+    }
+
+    /// Returns the same data in a new process with another seal in the configuration. The log goes
+    /// on.
+    async fn with_seal(self, seal: SealSetting) -> Self {
+        let Self { seal: old, directory, first, log } = self;
+        drop(old);
+        let held = async {
+            while DataDirectory::is_held(&directory).unwrap() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, held).await.expect("nothing keeps the old process");
+        let seal = Self::closed(&directory, (seal, false), &log).await;
+        Self { seal, directory, first, log }
+    }
+
+    async fn closed(
+        directory: &Path,
+        (seal, suspend_due_work): (SealSetting, bool),
+        log: &Arc<Lines>,
+    ) -> Arc<ServiceSeal> {
         let settings = ServiceSettings {
-            directory: directory.clone(),
+            directory: directory.to_owned(),
             seal,
             officials: Vec::new(),
             compiler: PathBuf::from("/none"),
@@ -78,20 +109,12 @@ impl ServiceBed {
             outbound: OutboundNetwork::default(),
             snapshots: Vec::new(),
             audit: AuditSettings::default(),
-            log: Arc::clone(&log) as Arc<dyn Log>,
+            log: Arc::clone(log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
         };
-        let data = DataDirectory::hold(StoreOptions::at(&directory)).await.unwrap();
+        let data = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
         let process = ProcessState::new(settings, SandboxRuntime::new().unwrap(), &data);
-        let seal = ServiceSeal::new(Arc::new(process), data);
-        let is_automatic = seal.settings().seal.is_automatic();
-        let split = (!is_automatic).then_some(SealConfig::SINGLE);
-        let first = seal.initialise(split).await.unwrap();
-        let bed = Self { seal, directory, first, log };
-        if !is_automatic {
-            bed.unseal(&bed.first).await;
-        }
-        bed
+        Arc::new(ServiceSeal::new(Arc::new(process), data))
     }
 
     async fn unseal(&self, first: &InitialisationResult) {
@@ -163,7 +186,7 @@ async fn own_snapshot_reopens_and_waits_for_release() {
     let old = bed.core();
     let prepared = prepare(&old, &snapshot, RestoreCheck::SameCluster).await.unwrap();
     let outcome = bed.seal.restore(&old, prepared).await.unwrap();
-    assert!(matches!(outcome, RestoreOutcome::Open), "{outcome:?}");
+    assert!(matches!(outcome, RestoreOutcome::Open(None)), "{outcome:?}");
     assert!(bed.has("before").await && !bed.has("after").await);
     let old = Arc::downgrade(&{ old });
     gone(&old).await;
@@ -223,7 +246,7 @@ async fn static_seal_opens_restored_data_of_other_cluster() {
     let core = bed.core();
     let prepared = prepare(&core, &snapshot, RestoreCheck::AnyCluster).await.unwrap();
     let outcome = bed.seal.restore(&core, prepared).await.unwrap();
-    assert!(matches!(outcome, RestoreOutcome::Open), "{outcome:?}");
+    assert!(matches!(outcome, RestoreOutcome::Open(None)), "{outcome:?}");
     assert!(bed.has("there").await);
     let core = bed.core();
     assert_eq!(core.due_work_suspension(), Some(DueWorkSuspension::ConfiguredAndRestored));
@@ -250,6 +273,7 @@ async fn service_sealed_meanwhile_keeps_its_data() {
     bed.seal.close_if(|_| true).await;
     let refused = bed.seal.restore(&core, prepared).await.unwrap_err();
     assert_eq!(refused.kind, FailureKind::Unavailable);
+    assert_eq!(bed.lines("not-restored").len(), 1);
     bed.unseal(&bed.first).await;
     assert!(bed.has("after").await && bed.core().due_work_suspension().is_none());
     bed.end().await;
@@ -278,5 +302,71 @@ async fn unreadable_snapshot_is_callers_mistake() {
     let refused = prepare(&bed.core(), &path, RestoreCheck::AnyCluster).await.err().unwrap();
     assert_eq!(refused.kind, FailureKind::InvalidRequest);
     assert!(refused.message.contains("not a complete snapshot"), "{}", refused.message);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seal_during_replacement_stands() {
+    let bed = ServiceBed::new("asked", SealSetting::Shamir, false).await;
+    bed.put("before").await;
+    let snapshot = bed.save().await;
+    let core = bed.core();
+    let prepared = prepare(&core, &snapshot, RestoreCheck::SameCluster).await.unwrap();
+    // A request that is in flight until the new core is built, and asks for a seal.
+    let (entered, in_flight) = bed.seal.enter().await.unwrap();
+    let (seal, old) = (Arc::clone(&bed.seal), Arc::clone(&core));
+    let restored = tokio::spawn(async move { seal.restore(&old, prepared).await });
+    let closed = async {
+        while bed.seal.core().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, closed).await.unwrap();
+    assert!(bed.seal.is_restoring());
+    entered.ask_to_seal();
+    drop(in_flight);
+    let RestoreOutcome::Sealed(reason) = restored.await.unwrap().unwrap() else {
+        panic!("a seal was asked")
+    };
+    assert!(reason.contains("sealed the server meanwhile"), "{reason}");
+    assert!(!bed.seal.is_restoring() && bed.seal.status().await.unwrap().sealed);
+    bed.unseal(&bed.first).await;
+    assert!(bed.has("before").await && bed.core().store.restored().is_some());
+    drop((entered, core));
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn preparation_ends_when_service_is_sealed() {
+    let bed = ServiceBed::new("ends", SealSetting::Shamir, false).await;
+    let snapshot = bed.save().await;
+    let core = bed.core();
+    bed.seal.close_if(|_| true).await;
+    let ended = prepare(&core, &snapshot, RestoreCheck::AnyCluster).await.err().unwrap();
+    assert_eq!(ended.kind, FailureKind::Unavailable);
+    assert!(ended.message.contains("interrupted"), "{}", ended.message);
+    assert!(!bed.directory.join("bulkhead.db.restored").exists());
+    drop(core);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seal_from_before_migration_is_warned_of() {
+    let mut bed = ServiceBed::new("migrated", SealSetting::Shamir, false).await;
+    let snapshot = bed.save().await;
+    bed.seal.close_if(|_| true).await;
+    bed = bed.with_seal(static_seal()).await;
+    let share = bed.first.shares[0].base64();
+    let remote = "127.0.0.1".parse().unwrap();
+    let share = UnsealShare { share: share.as_str(), migrate: true, remote };
+    bed.seal.unseal(share).await.unwrap();
+    let core = bed.core();
+    let prepared = prepare(&core, &snapshot, RestoreCheck::SameCluster).await.unwrap();
+    let outcome = bed.seal.restore(&core, prepared).await.unwrap();
+    let RestoreOutcome::Open(Some(warning)) = outcome else { panic!("{outcome:?}") };
+    assert!(warning.contains("unseal -migrate"), "{warning}");
+    assert_eq!(bed.lines("seal-migration-awaited").len(), 1);
+    assert!(bed.seal.core().is_some());
+    drop(core);
     bed.end().await;
 }
