@@ -6,10 +6,12 @@
 use crate::client::ServerRequest;
 use crate::command::Command;
 use crate::option::CommandOption;
+use crate::output;
 use crate::problem::CommandProblem;
 use crate::session::Session;
 use crate::wrapping::AnswerWrapping;
 use hyper::Method;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const ABOUT: &str = "replace all data of a server, or of a directory, by the snapshot FILE\n\n\
@@ -56,12 +58,14 @@ fn restore(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [file] = session.words()?;
     let (path, forces) = (PathBuf::from(&file), session.options.switch("force"));
     let directory = session.options.value("data").map(PathBuf::from);
-    let done = match directory {
-        Some(directory) => restore_offline(session, &directory, &path, forces)?,
+    let (done, is_sealed) = match directory {
+        Some(directory) => (restore_offline(session, &directory, &path, forces)?, false),
         None => restore_online(session, &path, forces)?,
     };
     let code = session.confirm(&done)?;
-    session.note(NEXT);
+    if !is_sealed {
+        session.note(NEXT);
+    }
     Ok(code)
 }
 
@@ -82,20 +86,27 @@ fn restore_offline(
     Ok(format!("{}: restored {line}; start the server", directory.display()))
 }
 
+/// Returns the line for the terminal, and whether the server is sealed. Prints the warnings of the
+/// answer in every format: nothing else of the answer is printed.
 fn restore_online(
-    session: &Session<'_, '_>,
+    session: &mut Session<'_, '_>,
     file: &Path,
     forces: bool,
-) -> Result<String, CommandProblem> {
+) -> Result<(String, bool), CommandProblem> {
     let doing = "restoring a snapshot";
     let checked = session.inspect_snapshot(file);
     let line = checked.map_err(|why| CommandProblem::refused(doing, why))?;
     let path = if forces { "sys/storage/snapshot-force" } else { "sys/storage/snapshot" };
     let call = ServerRequest::new(Method::POST, path).with_file(file.to_owned());
-    session.upload(doing, &call, file)?;
-    Ok(format!(
+    let answer = session.upload(doing, &call, file)?;
+    for warning in output::warnings(&answer) {
+        session.note(&format!("warning: {warning}"));
+    }
+    let is_sealed = answer.body.pointer("/data/sealed").and_then(Value::as_bool).unwrap_or(false);
+    let done = format!(
         "the server has the data of {}, {line}; `bulkhead status` shows whether the server is \
          sealed",
         file.display()
-    ))
+    );
+    Ok((done, is_sealed))
 }

@@ -86,6 +86,22 @@ fn snapshot_is_sent_whole_and_next_step_named() {
 }
 
 #[test]
+fn sealed_server_prints_warning_and_no_release() {
+    let file = TestFile::new("warned", "content");
+    for (sealed, format) in [(true, "table"), (false, "table"), (true, "json")] {
+        let body = json!({ "data": { "sealed": sealed }, "warnings": ["needs other keys"] });
+        let canned = Canned::answering(200, &body.to_string());
+        let option = format!("-format={format}");
+        let words = ["operator", "snapshot", "restore", &option, file.word()];
+        let ran = restore(&canned.address, &words, Ok("7 records"), &OfflineCalls::default());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.err.contains("warning: needs other keys"), "{}", ran.err);
+        assert_eq!(ran.err.contains("operator release"), !sealed, "{}", ran.err);
+        canned.asked_once();
+    }
+}
+
+#[test]
 fn refusal_by_head_spares_sending_the_file() {
     let file = TestFile::new("refused", &"x".repeat(1 << 20));
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
