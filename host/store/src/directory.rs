@@ -14,7 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::fault::StoreFault;
 
 const LOCK_FILE: &str = "lock";
-const DATABASE_FILE: &str = "bulkhead.db";
+pub(crate) const DATABASE_FILE: &str = "bulkhead.db";
 
 /// Beginning and end of the name of a snapshot that a client sends. The file lasts as long as its
 /// request.

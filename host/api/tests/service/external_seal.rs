@@ -3,6 +3,7 @@
 
 use crate::bed::{Bed, PATIENCE};
 use async_trait::async_trait;
+use bulkhead_api::InitialBlock;
 use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::key_wrapper::{ExternalSeal, KeyWrapper, OpenedKey, WrappedKey};
 use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
@@ -347,5 +348,49 @@ async fn open_service_reports_failing_keeper_and_renews() {
     assert!(line.starts_with("warn") && line.contains("out of order"), "{line}");
     let (status, health) = bed.call_as("", Verb::Read, "sys/health", json!({})).await;
     assert_eq!((status, &health["degraded"][0]["code"]), (200, &json!("seal-unreachable")));
+    bed.end_as_process().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn self_initialisation_waits_for_keeper_once() {
+    let (keeper, directory) = (Keeper::new(), directory("unattended"));
+    keeper.change(|state| state.fault = Some(FailureKind::Unreachable));
+    let bed = start(&directory, || external(&keeper)).await;
+    assert!(bed.service.awaits_self_initialisation().await.unwrap());
+    let blocks = [InitialBlock::default(), InitialBlock::default()];
+    let initialised = bed.service.initialise_unattended(&blocks);
+    let returned = async {
+        let line = bed.line("seal-key-awaited").await;
+        assert!(line.contains("out of order"), "{line}");
+        keeper.change(|state| state.fault = None);
+    };
+    let (initialised, ()) = tokio::join!(initialised, returned);
+    initialised.unwrap();
+    assert_eq!(bed.count_lines("self-initialised"), 1);
+    assert!(!bed.service.awaits_self_initialisation().await.unwrap());
+    keeper.change(|state| state.fault = Some(FailureKind::Unreachable));
+    let copy = directory.join("bulkhead.db.copy-7");
+    for is_interrupted in [false, true] {
+        if is_interrupted {
+            std::fs::write(&copy, "left by a killed process").unwrap();
+        }
+        let awaits = bed.service.awaits_self_initialisation().await.unwrap();
+        assert_eq!(awaits, is_interrupted);
+    }
+    std::fs::remove_file(&copy).unwrap();
+    keeper.change(|state| state.fault = None);
+    bed.service.open_at_start().await.unwrap();
+    assert!(!bed.is_sealed().await);
+    bed.end_as_process().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_self_initialisation_ends_start() {
+    let (keeper, directory) = (Keeper::new(), directory("refused"));
+    keeper.change(|state| state.fault = Some(FailureKind::PermissionDenied));
+    let bed = start(&directory, || external(&keeper)).await;
+    let refused = bed.service.initialise_unattended(&[InitialBlock::default()]).await.unwrap_err();
+    assert!(refused.message.contains("out of order"), "{}", refused.message);
+    assert_eq!(bed.seal_status().await["initialized"], false);
     bed.end_as_process().await;
 }

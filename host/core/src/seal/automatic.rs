@@ -25,6 +25,14 @@ pub(super) struct OpeningKey {
     newest_key_id: String,
 }
 
+impl OpeningKey {
+    /// Returns the newest key of new data.
+    pub(super) fn of_new(seal: AutomaticSeal, key: SealKey) -> Self {
+        let newest_key_id = seal.key_id.clone();
+        Self { seal, key, newest_key_id }
+    }
+}
+
 /// The reason why the data were not opened by the seal of the configuration.
 pub(super) enum OpeningFault {
     /// The keeper of the key gave no key, or a wrong key.
@@ -84,13 +92,6 @@ impl ServiceSeal {
         }
         self.unlock(store).await?;
         Ok(())
-    }
-
-    /// Opens the store with the automatic seal of the configuration. `None` as for
-    /// [`ServiceSeal::opening_key`]. The caller holds `turn`.
-    pub(super) async fn open_store(&self) -> Result<Option<Arc<Store>>, OpeningFault> {
-        let Some(opening) = self.opening_key(Duration::MAX).await? else { return Ok(None) };
-        self.open_with(&opening).await.map(Some)
     }
 
     /// Returns the key that opens the data. `None` if the configuration has no automatic seal, if

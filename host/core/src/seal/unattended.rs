@@ -6,7 +6,7 @@
 //! each block has a token of its own, which ends with the block.
 
 use super::ServiceSeal;
-use super::automatic::{OpeningFault, START_PATIENCE};
+use super::automatic::{OpeningFault, OpeningKey, START_PATIENCE};
 use bulkhead_access::tokens;
 use bulkhead_store::{
     Address, DataDirectory, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault,
@@ -56,9 +56,9 @@ impl SelfInitialisation {
 }
 
 impl ServiceSeal {
-    /// Returns whether the directory is empty, or its self-initialisation is not complete. Returns
-    /// false if the server of an external seal does not answer: data that are set up in part are
-    /// never served, and the next start continues.
+    /// Returns whether the directory is empty, or its self-initialisation is not complete. If the
+    /// server of an external seal does not answer, returns whether a block was interrupted: data
+    /// that are set up in part are never served, and a start continues.
     ///
     /// # Errors
     /// If the data cannot be opened with the seal of the configuration.
@@ -66,7 +66,13 @@ impl ServiceSeal {
         if self.directory.seals().await?.is_none() {
             return Ok(true);
         }
-        match self.progress(START_PATIENCE).await {
+        let opening = match self.opening_key(START_PATIENCE).await {
+            Ok(Some(opening)) => opening,
+            Ok(None) => return Ok(false),
+            Err(OpeningFault::Keeper(_)) => return Ok(self.directory.has_copies()?),
+            Err(OpeningFault::Local(failure)) => return Err(failure),
+        };
+        match self.progress(&opening).await {
             Ok(progress) => Ok(progress.is_some_and(|progress| !progress.done)),
             Err(OpeningFault::Keeper(_)) => Ok(false),
             Err(OpeningFault::Local(failure)) => Err(failure),
@@ -76,18 +82,25 @@ impl ServiceSeal {
     /// Sets an empty server up with `blocks` blocks, or continues after the last complete block.
     /// `run` gets the number of a block, counted from 0, and a root token; it must end the token.
     /// No due work runs meanwhile, and the service is closed afterwards. Does nothing for data that
-    /// are complete, or that a person initialised.
+    /// are complete, or that a person initialised. If another server keeps the key of the seal and
+    /// does not answer, waits for an answer, once: the key is kept for all blocks.
     ///
     /// # Errors
-    /// The failure of `run`, after the data are as before the block; the failure of the store.
+    /// The failure of `run`, after the data are as before the block; the failure of the store; a
+    /// key that the keeper refuses.
     pub async fn initialise_unattended<R>(&self, blocks: u32, run: R) -> Result<(), Failure>
     where
         R: AsyncFn(u32, &Secret) -> Result<(), Failure>,
     {
-        if self.directory.seals().await?.is_none() {
-            self.create_unattended().await?;
-        }
-        let progress = self.progress(Duration::MAX).await?;
+        let opening = match self.directory.seals().await? {
+            None => Some(self.create_unattended().await?),
+            Some(_) => {
+                let key = async || self.opening_key(Duration::MAX).await;
+                self.ask_until_answered(key).await?
+            }
+        };
+        let Some(opening) = opening else { return Ok(()) };
+        let progress = self.progress(&opening).await?;
         let Some(mut progress) = progress.filter(|progress| !progress.done) else { return Ok(()) };
         progress.forget_copies_before(&self.directory)?;
         if self.directory.put_back(progress.completed)? {
@@ -98,7 +111,8 @@ impl ServiceSeal {
             let next = block.saturating_add(1);
             progress = SelfInitialisation { completed: next, done: next >= blocks };
             self.directory.set_aside(block)?;
-            let outcome = self.run_block(progress, async |token| run(block, token).await).await;
+            let run_numbered = async |token: &Secret| run(block, token).await;
+            let outcome = self.run_block(&opening, progress, run_numbered).await;
             self.close_if(|_| true).await;
             if let Err(failure) = outcome {
                 self.directory.put_back(block)?;
@@ -142,15 +156,13 @@ impl ServiceSeal {
     /// Opens the data, runs a block, and stores that the block is complete.
     async fn run_block(
         &self,
+        opening: &OpeningKey,
         complete: SelfInitialisation,
         run: impl AsyncFnOnce(&Secret) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let core = {
             let _turn = self.turn.lock().await;
-            let store = self.open_store().await?;
-            let store = store.ok_or_else(|| {
-                Failure::internal("the data do not have the seal of the configuration")
-            })?;
+            let store = self.open_with(opening).await?;
             self.unlock_without_due_work(store).await?
         };
         let token = tokens::keys::generate_text()?;
@@ -159,9 +171,11 @@ impl ServiceSeal {
         complete.write(&core.store).await
     }
 
-    /// Creates a cluster that opens by its seal alone, without a root token.
-    async fn create_unattended(&self) -> Result<(), Failure> {
-        let Some((seal, key)) = self.new_automatic_key().await? else {
+    /// Creates a cluster that opens by its seal alone, without a root token. Returns the key of the
+    /// seal.
+    async fn create_unattended(&self) -> Result<OpeningKey, Failure> {
+        let new_key = async || self.new_automatic_key().await.map_err(OpeningFault::Keeper);
+        let Some((seal, key)) = self.ask_until_answered(new_key).await? else {
             return Err(Failure::internal(
                 "a server with seal \"shamir\" cannot initialise itself: nobody would have the \
                  unseal keys; write seal \"static\" or seal \"transit\", or leave the initialize \
@@ -170,7 +184,7 @@ impl ServiceSeal {
         };
         let progress = SelfInitialisation { completed: 0, done: false };
         let body = progress.to_bytes()?;
-        let keys = FirstKeys::automatic(seal, &key, None);
+        let keys = FirstKeys::automatic(seal.clone(), &key, None);
         let first = |_: &SecretHasher| {
             Ok::<_, StoreFault>(vec![(
                 SelfInitialisation::address(),
@@ -179,18 +193,16 @@ impl ServiceSeal {
             )])
         };
         self.directory.initialise(keys, first).await?;
-        Ok(())
+        Ok(OpeningKey::of_new(seal, key))
     }
 
-    /// Reads the progress without opening the service. A keeper of the seal's key outside of this
-    /// machine gets at most `patience`.
+    /// Reads the progress without opening the service.
     async fn progress(
         &self,
-        patience: Duration,
+        opening: &OpeningKey,
     ) -> Result<Option<SelfInitialisation>, OpeningFault> {
-        let Some(opening) = self.opening_key(patience).await? else { return Ok(None) };
         let _turn = self.turn.lock().await;
-        let store = self.open_with(&opening).await?;
+        let store = self.open_with(opening).await?;
         let progress = SelfInitialisation::read(&store).await;
         store.close().await;
         Ok(progress?)

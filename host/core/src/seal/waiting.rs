@@ -65,6 +65,34 @@ impl ServiceSeal {
         }
     }
 
+    /// Repeats `ask` until the keeper of the key answers, with growing pauses and a line in the log
+    /// for each new cause.
+    ///
+    /// # Errors
+    /// A fault of this machine, a refusal by the keeper, and the end of the process.
+    pub(super) async fn ask_until_answered<T>(
+        &self,
+        ask: impl AsyncFn() -> Result<T, OpeningFault>,
+    ) -> Result<T, Failure> {
+        let mut attempts =
+            OpeningAttempts { report: None, pause: FIRST_PAUSE, logged: String::new() };
+        loop {
+            let failure = match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(OpeningFault::Local(failure)) => return Err(failure),
+                Err(OpeningFault::Keeper(failure)) => failure,
+            };
+            if !may_pass(failure.kind) || self.process.ending.has_begun() {
+                return Err(failure);
+            }
+            let pause = self.log_attempt(&mut attempts, &failure);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.process.ending.wait() => return Err(failure),
+            }
+        }
+    }
+
     /// Opens the data with the automatic seal of the configuration in a task of its own, as soon as
     /// the keeper of the key answers.
     pub(super) fn open_later(self: &Arc<Self>) {

@@ -14,6 +14,8 @@ use crate::directory::{self, file_failure};
 use crate::failpoint;
 use crate::fault::StoreFault;
 
+/// Beginning of the ending of a numbered copy.
+const COPY: &str = "copy-";
 /// Ending of a copy that was chosen to replace the database.
 const CHOSEN: &str = "put-back";
 /// Ending of a database that a restore builds.
@@ -94,8 +96,24 @@ impl DataDirectory {
         directory::flush(self.path())
     }
 
+    /// Returns whether there is a copy with any number: a change of many commits was interrupted.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the directory cannot be read.
+    pub fn has_copies(&self) -> Result<bool, StoreFault> {
+        let unreadable = |error: io::Error| file_failure("read", self.path(), &error);
+        let beginning = format!("{}.", directory::DATABASE_FILE) + COPY;
+        for entry in fs::read_dir(self.path()).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name();
+            if name.to_str().is_some_and(|name| name.starts_with(&beginning)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn copy(&self, number: u32) -> PathBuf {
-        directory::database(self.path()).with_extension(format!("db.copy-{number}"))
+        directory::database(self.path()).with_extension(format!("db.{COPY}{number}"))
     }
 }
 
@@ -231,7 +249,9 @@ mod tests {
     #[tokio::test]
     async fn database_returns_to_its_copy_once() {
         let (scratch, directory) = closed_with("before").await;
+        assert!(!directory.has_copies().unwrap());
         directory.set_aside(3).unwrap();
+        assert!(directory.has_copies().unwrap());
         change(&directory, "after").await;
         assert!(!directory.put_back(4).unwrap());
         assert_eq!(value(&directory).await, "after");

@@ -73,12 +73,12 @@ impl ServiceBed {
     async fn with_seal(self, seal: SealSetting) -> Self {
         let Self { seal: old, directory, first, log } = self;
         drop(old);
-        let held = async {
+        let released = async {
             while DataDirectory::is_held(&directory).unwrap() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, held).await.expect("nothing keeps the old process");
+        tokio::time::timeout(PATIENCE, released).await.expect("nothing keeps the old process");
         let seal = Self::closed(&directory, (seal, false), &log).await;
         Self { seal, directory, first, log }
     }
