@@ -19,6 +19,15 @@ pub enum RestoreCheck {
     AnyCluster,
 }
 
+/// State of the service after a restore.
+#[derive(Debug)]
+pub enum RestoreOutcome {
+    /// The service serves the restored data. Holds a warning with the next step, if there is one.
+    Open(Option<String>),
+    /// The data were replaced and the service is sealed. Holds the reason with the next step.
+    Sealed(String),
+}
+
 /// Builds a database from the file `snapshot`. The present data stay in use until the service
 /// replaces the data ([`Core::ask_restore`]).
 ///

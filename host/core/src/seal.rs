@@ -7,12 +7,12 @@
 //! logged with its address and, once the audit is open, audited.
 
 mod automatic;
+mod data_swap;
 mod restoring;
 mod unattended;
 mod unsealing;
 mod waiting;
 
-pub use restoring::RestoreOutcome;
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 
@@ -46,7 +46,7 @@ pub struct ServiceSeal {
     open: RwLock<Option<Arc<Core>>>,
     /// Lock held while the service is initialised, unsealed or sealed.
     turn: Mutex<()>,
-    swap: restoring::DataSwap,
+    swap: data_swap::DataSwap,
     /// Permit of the client that may wait for `turn` with a share. A client with a thousand shares
     /// delays another client by a single share.
     clients: FairSemaphore<Client>,
@@ -96,7 +96,7 @@ impl ServiceSeal {
         let (open, turn) = (RwLock::default(), Mutex::default());
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
         let clients = FairSemaphore::new(1);
-        let swap = restoring::DataSwap::default();
+        let swap = data_swap::DataSwap::default();
         Self { process, directory, open, turn, swap, clients, unsealing, refused }
     }
 

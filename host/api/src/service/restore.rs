@@ -3,7 +3,7 @@
 use super::Service;
 use bulkhead_access::request_scope::of_current_request;
 use bulkhead_core::Core;
-use bulkhead_core::seal::RestoreOutcome;
+use bulkhead_core::restoring::RestoreOutcome;
 use bulkhead_store::PreparedRestore;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::failure::{Failure, FailureKind};

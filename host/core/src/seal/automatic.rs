@@ -208,12 +208,12 @@ impl ServiceSeal {
         if matches!(setting, SealSetting::Static(keys) if keys.current.id == seal.key_id) {
             return None;
         }
-        let made = tokio::time::timeout(START_PATIENCE, self.new_automatic_key()).await;
+        let replacement = tokio::time::timeout(START_PATIENCE, self.new_automatic_key()).await;
         let late = |_| {
             let why = "the key service of the seal has not answered";
             Err(Failure::new(FailureKind::TimedOut, why))
         };
-        self.replace_seal_key(store, &seal.key_id, made.unwrap_or_else(late)).await;
+        self.replace_seal_key(store, &seal.key_id, replacement.unwrap_or_else(late)).await;
         None
     }
 

@@ -10,45 +10,16 @@ use super::ServiceSeal;
 use super::automatic::{OpeningFault, START_PATIENCE};
 use crate::core::Core;
 use crate::lifecycle;
+use crate::restoring::RestoreOutcome;
 use bulkhead_access::log::cause;
 use bulkhead_store::{PreparedRestore, SnapshotManifest, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Remedy for restored data that nothing in the process opens.
 const UNSEAL_HINT: &str = "unseal the server with the keys of the snapshot";
-
-/// State of the service after a restore.
-#[derive(Debug)]
-pub enum RestoreOutcome {
-    /// The service serves the restored data. Holds a warning with the next step, if there is one.
-    Open(Option<String>),
-    /// The data were replaced and the service is sealed. Holds the reason with the next step.
-    Sealed(String),
-}
-
-/// Whether a restore replaces the data at this moment.
-#[derive(Default)]
-pub(super) struct DataSwap(AtomicBool);
-
-/// The time of a replacement, which ends when the value is dropped.
-struct SwapTime<'a>(&'a DataSwap);
-
-impl DataSwap {
-    fn begin(&self) -> SwapTime<'_> {
-        self.0.store(true, Ordering::SeqCst);
-        SwapTime(self)
-    }
-}
-
-impl Drop for SwapTime<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(false, Ordering::SeqCst);
-    }
-}
 
 /// The result of opening data without people.
 enum Reopening {
@@ -63,7 +34,7 @@ enum Reopening {
 impl ServiceSeal {
     /// Returns true while a restore replaces the data. The service is closed and not sealed.
     pub fn is_restoring(&self) -> bool {
-        self.swap.0.load(Ordering::SeqCst)
+        self.swap.is_under_way()
     }
 
     /// Replaces the data of the open `core` by the prepared data and opens the restored data: with

@@ -32,10 +32,13 @@ use crate::store::Store;
 /// system's clock, in milliseconds. Store time follows the mark and never goes back.
 const MAX_MARK_LEAD: u64 = 24 * 3_600 * 1_000;
 
+/// The decision about a snapshot that was read.
+type SnapshotDecision<'a> = Box<dyn FnOnce(&CheckedSnapshot) -> Result<(), StoreFault> + Send + 'a>;
+
 /// The conditions under which a restore is prepared.
 pub struct RestoreConditions<'a> {
     /// Refuses the snapshot after the first reading, before a database is built.
-    accept: Box<dyn FnOnce(&CheckedSnapshot) -> Result<(), StoreFault> + Send + 'a>,
+    accept: SnapshotDecision<'a>,
     may_continue: MayContinue,
 }
 
