@@ -47,7 +47,7 @@ fn slow_database_is_found_by_metrics_alone() {
     assert!(grown(&format!("bulkhead_request_seconds_total{{{mount}}}")) >= 2.0, "{after}");
     let read = format!("{{{mount},operation=\"read\",outcome=\"served\"}}");
     assert_eq!(grown(&format!("bulkhead_requests_total{read}")), 1.0, "{after}");
-    // The call stands in no bucket below two seconds, so that the distribution shows the delay, too.
+    // The call stands in no bucket below two seconds: the distribution shows the delay, too.
     let bucket = |bound: &str| {
         let labels = format!("{{interface=\"sql\",le=\"{bound}\"}}");
         grown(&format!("bulkhead_target_call_duration_seconds_bucket{labels}"))

@@ -44,8 +44,8 @@ fn steady(key: &str, value: &Value) -> Value {
             map.iter().map(|(key, value)| (name(key), steady(key, value))).collect()
         }
         Value::Array(list) => {
-            let kept = list.iter().filter(|value| !is_varying_metric(value));
-            kept.map(|value| steady(key, value)).collect()
+            let values = list.iter().filter(|value| !is_varying_metric(value));
+            values.map(|value| steady(key, value)).collect()
         }
         Value::String(text) => {
             Value::String(shape_of(key, text).unwrap_or_else(|| steady_text(text)))

@@ -11,7 +11,7 @@
 //! request_scope → log_threshold → log → random → quorum → timestamp → client_buckets → paging
 //! → parking → in_flight → request_metrics → unauthenticated_limits → lockouts → lifetimes
 //! → sealing → passwords → policies → background → identity → oidc → tokens → quotas → wrapping
-//! → cubbyhole
+//! → cubbyhole → version_history
 //! ```
 //!
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
@@ -30,6 +30,7 @@
 //! - **tokens** identifies callers and ends their tokens.
 //! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
 //!   unaware of their content.
+//! - **version_history** lists the versions of this program that opened the data.
 //! - **wrapping** stores answers until the single use of their wrapping tokens; **cubbyhole**
 //!   stores the values that a token keeps for itself.
 //!
@@ -60,4 +61,5 @@ mod testing;
 pub mod timestamp;
 pub mod tokens;
 pub mod unauthenticated_limits;
+pub mod version_history;
 pub mod wrapping;

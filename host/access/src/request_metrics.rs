@@ -121,26 +121,22 @@ pub struct MountRequestReading {
 }
 
 impl RequestMetrics {
-    /// Counts a request of a mount.
+    /// Counts a request of a mount. `None` for a request whose time says nothing, because such a
+    /// request may wait for a change.
     pub fn note(
         &self,
         mount: &str,
         (operation, outcome): (OperationClass, RequestOutcome),
-        time: Duration,
+        time: Option<Duration>,
     ) {
         let requests = self.requests(mount);
         requests.count(operation, outcome);
+        let Some(time) = time else { return };
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         requests.microseconds.fetch_add(micros, Ordering::Relaxed);
         if let Some(durations) = self.durations.get(operation.place()) {
             durations.observe(time);
         }
-    }
-
-    /// Counts a request of plain HTTP, whose time says nothing: such a request may wait for a change.
-    pub fn note_waiting(&self, mount: &str, outcome: RequestOutcome) {
-        let requests = self.requests(mount);
-        requests.count(OperationClass::Plain, outcome);
     }
 
     fn requests(&self, mount: &str) -> Arc<MountRequests> {
@@ -194,7 +190,7 @@ mod tests {
     #[test]
     fn requests_count_for_mount_operation_and_outcome() {
         let metrics = RequestMetrics::default();
-        let time = Duration::from_millis(500);
+        let time = Some(Duration::from_millis(500));
         for status in [200, 204, 404, 403, 503] {
             let outcome = RequestOutcome::of_status(status);
             metrics.note("kv/", (OperationClass::Read, outcome), time);

@@ -71,7 +71,7 @@ pub(crate) async fn handle(
     let over_the_rate =
         match admission::admit(core, (&request.path, remote), is_unauthenticated).await {
             Ok(recorded) => recorded,
-            Err(unrecorded) => return Response::failed(&unrecorded),
+            Err(unrecorded) => return refuse_unrecorded(core, request, begun, &unrecorded),
         };
 
     let entity = caller.as_ref().map_or("", |caller| &caller.record.entity_id);
@@ -105,9 +105,28 @@ pub(crate) async fn handle(
     if let Ok(caller) = &caller {
         core.tokens.finish_request(caller).await;
     }
-    let (mount, operation) = traffic_class(destination.ok(), request);
+    count(core, begun, traffic_class(destination.ok(), request), response)
+}
+
+/// Answers a request over a rate limit, of which nothing is recorded.
+fn refuse_unrecorded(
+    core: &Core,
+    request: &Request,
+    begun: Instant,
+    failure: &Failure,
+) -> Response {
+    count(core, begun, traffic_class(None, request), Response::failed(failure))
+}
+
+/// Counts a served request, which began at `begun`, for its mount and operation.
+fn count(
+    core: &Core,
+    begun: Instant,
+    (mount, operation): (&str, OperationClass),
+    response: Response,
+) -> Response {
     let outcome = RequestOutcome::of_status(response.status);
-    core.traffic.note(mount, (operation, outcome), begun.elapsed());
+    core.traffic.note(mount, (operation, outcome), Some(begun.elapsed()));
     response
 }
 

@@ -8,12 +8,11 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! version_history → permit → catalog → tables → key_holders → mounts → audit → snapshots → health
+//! permit → catalog → tables → key_holders → mounts → audit → snapshots → health
 //! → leases → key_wrapper → seal_setting → settings → process → core → restoring → host_services
 //! → logins → lifecycle → seal
 //! ```
 //!
-//! - **version_history** lists the versions of this program that opened the data.
 //! - **catalog** lists the plugins, unaware of their mounts.
 //! - **key_holders** lets a quorum generate root tokens and replace the unseal key.
 //! - **mounts** maps paths to engines and is the only way to a component; **audit** writes the
@@ -54,7 +53,6 @@ pub mod tables;
 #[cfg(test)]
 #[path = "../../access/src/testing.rs"]
 mod testing;
-pub mod version_history;
 
 pub use crate::catalog::{
     OfficialComponent, OfficialSeal, PluginDirectory, SignaturePolicy, SignatureRules, TrustedKey,

@@ -207,8 +207,8 @@ impl DataState {
             ),
             Self::AwaitsKey(kind) => {
                 let state = format!(
-                    "initialised, sealed; the seal {kind} opens the data after the cause in the log \
-                     is removed"
+                    "initialised, sealed; the seal {kind} opens the data after the cause in the \
+                     log is removed"
                 );
                 return (state, "status");
             }

@@ -27,7 +27,7 @@
 //!   `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store;
-//! - `snapshot` (with `snapshot_places`, `disk_space`): saving a store into a file, restoring and checking such
+//! - `snapshot` (with `snapshot_places`, `disk_space`): saving a store, restoring and checking such
 //!   files.
 //!
 //! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
@@ -38,7 +38,8 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! alarm → body → clock → disk_space → failpoint → readers → script → record → time_mark → fault → range
+//! alarm → body → clock → disk_space → failpoint → readers → script → record → time_mark → fault
+//! → range
 //! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
 //! → options → snapshot_places → shamir → keyring → root_seals → seal → identity → rows
 //! → statements → revision → work → cache → stored → open_data → plan → committer → store

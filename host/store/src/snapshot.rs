@@ -31,6 +31,3 @@ pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
 pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_directory};
 pub use save::{SnapshotOrigin, SnapshotStream};
-
-/// Purpose of the keyed hash in the last entry.
-const SUMS_PURPOSE: &str = "snapshot";

@@ -5,6 +5,7 @@
 //! registration.
 
 mod exposition;
+mod family;
 mod own;
 mod process;
 mod traffic;
@@ -16,14 +17,10 @@ use bulkhead_access::timestamp::timestamp;
 use bulkhead_core::Core;
 use bulkhead_sandbox::{MetricReading, MetricReadings};
 use bulkhead_wire::description::FieldKind;
-use bulkhead_wire::duration_histogram::HistogramReading;
 use bulkhead_wire::failure::{Failure, quoted};
-use bulkhead_wire::metric::{Metric, MetricKind};
+use bulkhead_wire::metric::Metric;
+use family::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-
-/// Prefix of every metric name.
-const PREFIX: &str = "bulkhead";
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -34,45 +31,6 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .handled_by(show),
     ]
 }
-
-/// The metrics of one name, from all mounts.
-struct MetricFamily {
-    kind: FamilyKind,
-    about: String,
-    samples: Vec<MetricSample>,
-}
-
-/// The kind of a family.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FamilyKind {
-    Plain(MetricKind),
-    /// Numbers of durations up to bounds.
-    Histogram,
-}
-
-impl FamilyKind {
-    /// Returns the word of Prometheus' text format.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Plain(kind) => kind.word(),
-            Self::Histogram => "histogram",
-        }
-    }
-}
-
-/// One series.
-struct MetricSample {
-    labels: Vec<(String, String)>,
-    value: SampleValue,
-}
-
-/// The value of a series.
-enum SampleValue {
-    Reading(MetricReading),
-    Histogram(HistogramReading),
-}
-
-type MetricFamilies = BTreeMap<String, MetricFamily>;
 
 /// `GET sys/metrics`.
 async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
@@ -148,7 +106,7 @@ fn as_json(families: &MetricFamilies, now: u64) -> Value {
         for MetricSample { labels, value } in &family.samples {
             let labels: Map<String, Value> =
                 labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-            let observed = |count: u64, sum: f64| json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels });
+            let observed = |count, sum| observation(name, (count, sum), &labels);
             match value {
                 SampleValue::Reading(MetricReading::Counted(count)) => {
                     counters.push(json!({ "Name": name, "Count": count, "Labels": labels }));
@@ -172,4 +130,8 @@ fn as_json(families: &MetricFamilies, now: u64) -> Value {
         "Counters": counters,
         "Samples": samples,
     })
+}
+
+fn observation(name: &str, (count, sum): (u64, f64), labels: &Map<String, Value>) -> Value {
+    json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels })
 }

@@ -2,8 +2,8 @@
 
 use super::call::SealedCall;
 use super::row::{Endpoint, read};
+use bulkhead_access::version_history::BUILD_DATE;
 use bulkhead_core::seal::ServiceSeal;
-use bulkhead_core::version_history::BUILD_DATE;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};

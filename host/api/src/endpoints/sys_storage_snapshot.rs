@@ -68,7 +68,7 @@ async fn replace(call: PermittedCall<'_>, check: RestoreCheck) -> Result<Reply, 
     let PermittedCall { core, unit, request, caller, .. } = call;
     let prepared = restoring::prepare(core, snapshot_of(request)?, check).await?;
     // The preparation may take hours. A token that was revoked meanwhile restores nothing, and a
-    // token that was renewed is no conflict of the commit.
+    // token that was renewed does not conflict of the commit.
     *unit = core.store.begin();
     unit.mark_effectful();
     tokens::assert_valid(&core.store, unit, caller).await?;

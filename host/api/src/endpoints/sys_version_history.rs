@@ -4,7 +4,7 @@ use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, list};
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_core::version_history::VersionHistory;
+use bulkhead_access::version_history::VersionHistory;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value, json};
 

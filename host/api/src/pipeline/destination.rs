@@ -47,7 +47,7 @@ impl Destination<'_> {
             && self.route().is_some_and(Route::needs_no_token)
     }
 
-    /// Returns the path of the mount; for an endpoint of the host, the part of the host that serves.
+    /// Returns the path of the mount; `sys/` for an endpoint of the host.
     pub(super) fn mount(&self) -> &str {
         match &self.place {
             ServingCode::Host(_) => HOST,

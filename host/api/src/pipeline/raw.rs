@@ -22,7 +22,7 @@ use super::operation::operation;
 use super::permitted_request::count_request;
 use crate::endpoints::HostTable;
 use bulkhead_access::parking::PlaceClaim;
-use bulkhead_access::request_metrics::RequestOutcome;
+use bulkhead_access::request_metrics::{OperationClass, RequestOutcome};
 use bulkhead_access::sealing::InFlight;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{Mount, MountPhase};
@@ -56,7 +56,7 @@ pub(crate) async fn handle_raw(
     let path = format!("{}{}", request.place.mount, request.canonical_path);
     let over_the_rate = match admission::admit(&core, (&path, remote), true).await {
         Ok(recorded) => recorded,
-        Err(unrecorded) => return RawResponse::failed(&unrecorded),
+        Err(unrecorded) => return count(&core, None, RawResponse::failed(&unrecorded)),
     };
 
     // 2. The mount, and its component's description.
@@ -101,8 +101,14 @@ pub(crate) async fn handle_raw(
         admission::give_back(&core, remote);
     }
     let answer = Box::pin(leave(trail, served)).await;
-    let mount = destination.as_ref().map_or("", Destination::mount);
-    core.traffic.note_waiting(mount, RequestOutcome::of_status(answer.status));
+    count(&core, destination.as_ref(), answer)
+}
+
+/// Counts a served request for its mount.
+fn count(core: &Core, destination: Option<&Destination<'_>>, answer: RawResponse) -> RawResponse {
+    let mount = destination.map_or("", Destination::mount);
+    let outcome = RequestOutcome::of_status(answer.status);
+    core.traffic.note(mount, (OperationClass::Plain, outcome), None);
     answer
 }
 

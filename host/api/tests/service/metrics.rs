@@ -151,7 +151,7 @@ async fn requests_count_by_mount_operation_and_outcome() {
         });
         found.next().map_or(0, |counter| counter["Count"].as_u64().unwrap())
     };
-    let of = |mount: &str, operation: &str, outcome: &str| json!({ "mount": mount, "operation": operation, "outcome": outcome });
+    let of = traffic_labels;
     assert_eq!(count(of("probe/", "write", "served")), 3, "{shown}");
     assert_eq!(count(of("probe/", "write", "denied")), 1, "{shown}");
     assert!(count(of("sys/", "read", "served")) >= 1, "{shown}");
@@ -166,4 +166,8 @@ async fn requests_count_by_mount_operation_and_outcome() {
     let shown = bed.all_metrics().await;
     assert!(!shown.to_string().contains("\"probe/\""), "a removed mount has no series: {shown}");
     bed.end().await;
+}
+
+fn traffic_labels(mount: &str, operation: &str, outcome: &str) -> Value {
+    json!({ "mount": mount, "operation": operation, "outcome": outcome })
 }

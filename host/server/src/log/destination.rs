@@ -6,6 +6,7 @@
 
 use super::flood::WINDOW;
 use super::format::{LogFormat, LogLine};
+use bulkhead_access::log::cause;
 use bulkhead_tls::machine_time;
 use bulkhead_wire::log_level::LogLevel;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -122,7 +123,7 @@ impl LogDestination {
     fn divert(&mut self, error: &io::Error, line: Option<(LogLevel, &str)>) {
         let Some(file) = &mut self.file else { return };
         if file.notices.note_failure(Instant::now()) {
-            let pairs = [("file", file.path.display().to_string()), ("cause", error.to_string())];
+            let pairs = [("file", file.path.display().to_string()), cause(error)];
             self.notify(LogLevel::Error, "log-file-failing", &pairs);
         }
         if let Some((level, text)) = line {

@@ -84,8 +84,8 @@ impl LogLine<'_> {
     }
 }
 
-/// Formats a moment as RFC 3339 in UTC, always with three digits of milliseconds, so that lines sort
-/// as texts.
+/// Formats a moment as RFC 3339 in UTC, always with three digits of milliseconds, so that lines
+/// sort as texts.
 fn format_time(time: OffsetDateTime) -> String {
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
@@ -99,8 +99,8 @@ fn format_time(time: OffsetDateTime) -> String {
     )
 }
 
-/// Appends a JSON string. Control characters above ASCII, which JSON allows and a terminal obeys, are
-/// escaped as well.
+/// Appends a JSON string. Control characters above ASCII, which JSON allows and a terminal obeys,
+/// are escaped as well.
 fn push_json(line: &mut String, text: &str) {
     for c in json!(text).to_string().chars() {
         match c {

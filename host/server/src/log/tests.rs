@@ -44,7 +44,7 @@ async fn lines_of_request_have_its_id() {
 }
 
 #[tokio::test]
-async fn rotated_file_is_released_and_level_changes_at_runtime() {
+async fn rotated_log_file_is_released_and_level_changes() {
     let folder = scratch("rotation");
     let (file, moved) = (folder.join("server.log"), folder.join("server.log.1"));
     let log = log_to(&file, LogFormat::Logfmt);
@@ -63,7 +63,7 @@ async fn rotated_file_is_released_and_level_changes_at_runtime() {
 }
 
 #[test]
-fn file_that_cannot_be_opened_is_refused_by_name() {
+fn unusable_log_file_is_refused_by_name() {
     let folder = scratch("refusal");
     let log = ServerLog::on_stderr(LogLevel::Warn);
     let file = folder.join("missing").join("server.log");

@@ -12,6 +12,13 @@ use bulkhead_wire::hexadecimal;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
+/// Purpose of the keyed hash in the last entry.
+pub(super) const SUMS_PURPOSE: &str = "snapshot";
+
+/// Size at which a part of the rows is closed, in bytes. A part exceeds the size by less than a
+/// record.
+pub(super) const PART_BYTES: usize = 1 << 20;
+
 /// Name of the entry with the manifest.
 pub(super) const MANIFEST_NAME: &str = "meta.json";
 /// Name of the entry with the digests.

@@ -9,7 +9,7 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 
-use super::SUMS_PURPOSE;
+use super::archive::SUMS_PURPOSE;
 use super::archive_reader::damaged;
 use super::manifest::SnapshotManifest;
 use super::reading::{open, read_snapshot};

@@ -10,7 +10,7 @@ use crate::identity;
 const KIND: &str = "bulkhead snapshot";
 /// Version of the format, in the member `version`.
 const VERSION: u64 = 1;
-/// Maximum length of a text of the manifest, in bytes. A longer text is never repeated in a message.
+/// Maximum length of a text of the manifest, in bytes. No message repeats a longer text.
 const MAX_TEXT_BYTES: usize = 64;
 
 /// The description of a snapshot.

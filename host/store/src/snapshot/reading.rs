@@ -7,11 +7,10 @@ use std::path::Path;
 use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 
-use super::archive::{MANIFEST_NAME, state_name};
+use super::archive::{MANIFEST_NAME, PART_BYTES, state_name};
 use super::archive_reader::{ArchiveEntry, ArchiveItem, ArchiveReader, damaged};
 use super::manifest::SnapshotManifest;
 use super::row_format::{self, SnapshotRow};
-use super::save::PART_BYTES;
 use crate::directory::file_failure;
 use crate::fault::StoreFault;
 

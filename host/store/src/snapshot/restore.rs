@@ -11,7 +11,7 @@ use std::sync::Arc;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use tokio::sync::OwnedMutexGuard;
 
-use super::SUMS_PURPOSE;
+use super::archive::SUMS_PURPOSE;
 use super::archive_reader::damaged;
 use super::building::{
     DatabaseContent, MayContinue, NewDatabase, check_continuation, check_space, in_thread,

@@ -18,8 +18,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc;
 
-use super::SUMS_PURPOSE;
-use super::archive::{ArchiveWriter, MANIFEST_NAME, state_name};
+use super::archive::{ArchiveWriter, MANIFEST_NAME, PART_BYTES, SUMS_PURPOSE, state_name};
 use super::manifest::SnapshotManifest;
 use super::row_format::{RECORD_COLUMNS, RawRecord, push_identity, push_record};
 use crate::fault::StoreFault;
@@ -28,10 +27,6 @@ use crate::open_data::OpenData;
 use crate::readers::discard;
 use crate::snapshot_places::SnapshotPlace;
 use crate::store::Store;
-
-/// Size at which a part of the rows is closed, in bytes. A part exceeds the size by less than a
-/// record.
-pub(super) const PART_BYTES: usize = 1 << 20;
 
 /// Number of pieces that wait for the reader.
 const WAITING_PIECES: usize = 1;

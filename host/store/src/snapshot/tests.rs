@@ -116,7 +116,7 @@ async fn pieces_of_large_snapshot_stay_small() {
         put(&store, data(&format!("mount/{number}")), &"x".repeat(200_000)).await;
     }
     let (bytes, largest) = take(&store).await;
-    assert!(bytes.len() > 9_000_000 && largest < 2 * save::PART_BYTES, "{largest}");
+    assert!(bytes.len() > 9_000_000 && largest < 2 * archive::PART_BYTES, "{largest}");
     assert_eq!(rows_of(&bytes).1, reference(&store).await);
 }
 

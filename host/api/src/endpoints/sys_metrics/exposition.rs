@@ -1,6 +1,7 @@
 //! The text format of Prometheus, version 0.0.4.
 
-use super::{MetricFamilies, MetricReading, MetricSample, SampleValue};
+use super::family::{MetricFamilies, MetricSample, SampleValue};
+use bulkhead_sandbox::MetricReading;
 use std::fmt::Write;
 
 /// Content type of the format.
@@ -67,7 +68,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FamilyKind, MetricFamily};
+    use super::super::family::{FamilyKind, MetricFamily};
     use super::*;
     use bulkhead_wire::duration_histogram::HistogramReading;
     use bulkhead_wire::metric::MetricKind;

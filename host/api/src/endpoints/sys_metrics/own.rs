@@ -2,7 +2,7 @@
 //!
 //! The names are those of published servers' dashboards, behind the prefix of this server.
 
-use super::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
+use super::family::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
 use bulkhead_access::quotas::QuotaUsage;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{Mount, MountClass};

@@ -2,8 +2,8 @@
 //!
 //! The names `process_…` are those of Prometheus' client libraries, which dashboards know.
 
+use super::family::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
 use super::own::labelled;
-use super::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
 use bulkhead_core::Core;
 use bulkhead_sandbox::MetricReading;
 use bulkhead_wire::metric::MetricKind;

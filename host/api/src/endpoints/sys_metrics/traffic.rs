@@ -4,7 +4,7 @@
 //! counts and the sum of its times; the distribution of times is kept for all mounts together, so
 //! that thousands of mounts can be scraped.
 
-use super::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
+use super::family::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
 use bulkhead_core::Core;
 use bulkhead_sandbox::MetricReading;
 use bulkhead_wire::duration_histogram::HistogramReading;

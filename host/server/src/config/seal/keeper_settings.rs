@@ -13,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 pub(crate) struct KeeperSettings(Map<String, Value>);
 
 impl KeeperSettings {
-    /// Adds a setting that is no credential.
+    /// Adds a setting that is not a credential.
     pub(super) fn add(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
     }

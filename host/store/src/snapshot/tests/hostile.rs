@@ -1,4 +1,5 @@
-//! Files that would fill memory, disk or time, or whose rows contradict each other; and restores that end early.
+//! Files that would fill memory, disk or time, files with contradicting rows, and restores that end
+//! early.
 
 use super::restoring::{archived, copy_of, prepare, refusal, with_identity};
 use super::*;

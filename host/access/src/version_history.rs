@@ -46,7 +46,7 @@ impl VersionHistory {
     ///
     /// # Errors
     /// 503 if the store cannot be read or written.
-    pub(crate) async fn note(store: &Arc<Store>) -> Result<(), Failure> {
+    pub async fn note(store: &Arc<Store>) -> Result<(), Failure> {
         let mut unit = store.begin();
         let row = match unit.get(&Self::address()).await {
             Err(StoreFault::Damaged(_)) => None,
