@@ -189,7 +189,7 @@ impl SealPlugin {
         self.check_key_id(&wrapped.key_id)?;
         let length = wrapped.blob.len();
         if !(1..=WRAPPED_KEY_BYTES).contains(&length) {
-            return Err(self.breach(&format!("a wrapped key of {length} bytes")));
+            return Err(self.violation(&format!("a wrapped key of {length} bytes")));
         }
         Ok(WrappedKey { key_id: wrapped.key_id, blob: wrapped.blob })
     }
@@ -204,7 +204,7 @@ impl SealPlugin {
         let bytes = Zeroizing::new(opened.key);
         self.check_key_id(&opened.newest_key_id)?;
         if bytes.len() != SEAL_KEY_BYTES {
-            return Err(self.breach(&format!("a seal key of {} bytes", bytes.len())));
+            return Err(self.violation(&format!("a seal key of {} bytes", bytes.len())));
         }
         let mut key = Zeroizing::new([0; SEAL_KEY_BYTES]);
         key.copy_from_slice(&bytes);
@@ -282,12 +282,12 @@ impl SealPlugin {
             && id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         match is_fit {
             true => Ok(()),
-            false => Err(self.breach("a key id outside of 1 to 256 bytes of printable ASCII")),
+            false => Err(self.violation("a key id outside of 1 to 256 bytes of printable ASCII")),
         }
     }
 
     /// Returns the failure for an answer outside of the contract.
-    fn breach(&self, answer: &str) -> Failure {
+    fn violation(&self, answer: &str) -> Failure {
         Failure::internal(format!("{} answered {answer}", self.identity.title()))
     }
 }
