@@ -78,7 +78,7 @@ fn wrong_answers() -> Vec<WrongAnswer> {
         ("nothing", Fault::Lie(Response::empty(204)), AWAITED, "status 204"),
         ("a cut body", Fault::Truncate, AWAITED, "ended before the answer"),
         ("cut JSON", Fault::Malform, AWAITED, "another form"),
-        ("8 MiB", Fault::Huge, AWAITED, "over the limit of bytes"),
+        ("8 MiB", Fault::Huge, REFUSED, "over the limit of bytes"),
         ("a fault", Fault::Status(500), AWAITED, "status 500"),
         ("too many requests", Fault::RetryAfter(429, 1), AWAITED, "rate of requests"),
         ("a redirect", redirect, AWAITED, "redirects"),
