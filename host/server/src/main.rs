@@ -18,7 +18,9 @@ use bulkhead_server::{production, start_check};
 use bulkhead_wire::log_level::LogLevel;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(not(components_inside))]
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
