@@ -17,8 +17,7 @@ impl Service {
     /// the service: a sealed service has already done this act, which no audit device records. A
     /// service whose data are being replaced is not sealed and opens again.
     pub(super) async fn answer_closed(&self, request: &Request, seals: bool) -> Response {
-        let is_sealed = !self.seal.is_restoring() && self.seal.core().is_none();
-        if self.seal.is_restoring() || (seals && !is_sealed) {
+        if self.seal.is_restoring() || (seals && self.seal.core().is_some()) {
             return Response::failed(&Failure::new(
                 FailureKind::Unavailable,
                 "a restore is in progress: the data are being replaced; ask again in a moment",

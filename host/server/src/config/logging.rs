@@ -1,6 +1,5 @@
 //! `log_level`, `log_format` and `log_file`: the log of the server.
 
-use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue};
 use crate::log::{LogFormat, LogSettings};
 use bulkhead_wire::failure::quoted;
@@ -11,20 +10,9 @@ const STANDARD: &str = "standard";
 
 /// Reads the settings of the log.
 pub(super) fn settings(file: &ConfigSection<'_>) -> LogSettings {
-    let usual = LogSettings::default();
-    if let Some(value) = file.value("log_format")
-        && value.text().is_ok_and(|format| format == STANDARD)
-    {
-        file.notice(&value, "the format of this name is logfmt here; leave the line out");
-        return LogSettings {
-            level: level(file),
-            file: file.read("log_file", ConfigValue::path),
-            ..usual
-        };
-    }
     LogSettings {
         level: level(file),
-        format: file.read("log_format", format).unwrap_or(usual.format),
+        format: format(file),
         file: file.read("log_file", ConfigValue::path),
     }
 }
@@ -34,8 +22,16 @@ fn level(file: &ConfigSection<'_>) -> LogLevel {
         .unwrap_or(LogSettings::default().level)
 }
 
-fn format(value: &ConfigValue<'_>) -> Result<LogFormat, ConfigError> {
-    parse_format(value.text()?).map_err(|why| value.error(why))
+fn format(file: &ConfigSection<'_>) -> LogFormat {
+    let usual = LogSettings::default().format;
+    if let Some(value) = file.value("log_format")
+        && value.text().is_ok_and(|format| format == STANDARD)
+    {
+        file.notice(&value, "the format of this name is logfmt here; leave the line out");
+        return usual;
+    }
+    file.read("log_format", |value| parse_format(value.text()?).map_err(|why| value.error(why)))
+        .unwrap_or(usual)
 }
 
 /// Parses a level of the configuration or the command line.

@@ -87,6 +87,14 @@ async fn filled(scratch: &ScratchDirectory) -> Arc<Store> {
     store
 }
 
+/// Takes a snapshot of a filled store, closes the store, and returns the bytes of the snapshot.
+async fn take_and_close(scratch: &ScratchDirectory) -> Vec<u8> {
+    let store = filled(scratch).await;
+    let (bytes, _) = take(&store).await;
+    store.close().await;
+    bytes
+}
+
 fn saved(scratch: &ScratchDirectory, bytes: &[u8]) -> PathBuf {
     let path = scratch.path().join("a.snap");
     std::fs::write(&path, bytes).unwrap();

@@ -6,6 +6,8 @@ use super::super::section::ForeignWord;
 use super::super::{Config, WORDS, vault};
 use super::{STORAGE, read, refuse_all};
 use crate::config::ListenerTransport;
+use crate::log::LogFormat;
+use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -59,6 +61,15 @@ fn ineffective_settings_are_named_and_refuse_no_start() {
     let report = config.to_string();
     assert!(report.contains("\nignores line 2: ui: this server has no user"), "{report}");
     assert_eq!(read(STORAGE).notices, []);
+}
+
+#[test]
+fn standard_format_of_log_is_logfmt() {
+    let config = read(&format!("{STORAGE}log_format = \"standard\"\nlog_level = \"warn\"\n"));
+    assert_eq!(config.log.format, LogFormat::Logfmt);
+    assert_eq!(config.log.level, LogLevel::Warn);
+    let named: Vec<&str> = settings(&config.notices).into_iter().map(|(_, name)| name).collect();
+    assert_eq!(named, ["log_format"]);
 }
 
 /// A file with one setting of each kind that changes security or data.

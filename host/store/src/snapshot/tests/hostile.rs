@@ -105,10 +105,7 @@ async fn mark_in_future_is_refused() {
 #[tokio::test]
 async fn restore_ends_when_asked_and_leaves_nothing() {
     let scratch = ScratchDirectory::new();
-    let store = filled(&scratch).await;
-    let (bytes, _) = take(&store).await;
-    store.close().await;
-    drop(store);
+    let bytes = take_and_close(&scratch).await;
     let snapshot = saved(&scratch, &bytes);
     let directory = scratch.hold().await;
     let before = scratch.files();
@@ -133,10 +130,7 @@ async fn restore_ends_when_asked_and_leaves_nothing() {
 #[tokio::test]
 async fn snapshot_with_contradicting_rows_is_refused() {
     let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
-    let store = filled(&scratch).await;
-    let (bytes, _) = take(&store).await;
-    store.close().await;
-    drop(store);
+    let bytes = take_and_close(&scratch).await;
     let directory = scratch.hold().await;
     let before = scratch.files();
     let (summary, rows) = rows_of(&bytes);

@@ -204,10 +204,7 @@ async fn restored_file_has_format_of_new_database() {
 #[tokio::test]
 async fn damaged_snapshot_changes_no_file() {
     let scratch = ScratchDirectory::new();
-    let store = filled(&scratch).await;
-    let (bytes, _) = take(&store).await;
-    store.close().await;
-    drop(store);
+    let bytes = take_and_close(&scratch).await;
     let directory = scratch.hold().await;
     let before = scratch.files();
     let elsewhere = ScratchDirectory::new();
@@ -284,10 +281,7 @@ async fn other_cluster_opens_with_own_key_alone() {
 #[tokio::test]
 async fn changed_digests_are_not_of_the_cluster() {
     let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
-    let store = filled(&scratch).await;
-    let (bytes, _) = take(&store).await;
-    store.close().await;
-    drop(store);
+    let bytes = take_and_close(&scratch).await;
     let directory = scratch.hold().await;
     let store = directory.open(key(1)).await.unwrap();
     let (summary, rows) = rows_of(&bytes);
@@ -350,10 +344,7 @@ async fn store_time_never_goes_back_by_restore() {
 #[tokio::test]
 async fn one_restore_at_a_time_removes_own_file() {
     let scratch = ScratchDirectory::new();
-    let store = filled(&scratch).await;
-    let (bytes, _) = take(&store).await;
-    store.close().await;
-    drop(store);
+    let bytes = take_and_close(&scratch).await;
     let snapshot = saved(&scratch, &bytes);
     let directory = scratch.hold().await;
     let before = scratch.files();
