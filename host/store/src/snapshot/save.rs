@@ -179,7 +179,7 @@ impl SnapshotTask {
         while let Some(row) = rows.try_next().await? {
             push_record(&mut part, &RawRecord::of(&row)?)?;
             if part.len() >= PART_BYTES {
-                archive.add(&state_name(parts), &part).map_err(full)?;
+                (archive, part) = add_part(archive, state_name(parts), part).await?;
                 send(pieces, SnapshotPiece::Bytes(archive.take())).await?;
                 part.clear();
                 parts += 1;
@@ -187,13 +187,25 @@ impl SnapshotTask {
         }
         drop(rows);
         if !part.is_empty() {
-            archive.add(&state_name(parts), &part).map_err(full)?;
+            (archive, _) = add_part(archive, state_name(parts), part).await?;
             send(pieces, SnapshotPiece::Bytes(archive.take())).await?;
         }
         let hashes = self.data.seal.hashes();
         let last = archive.finish(|sums| hashes.keyed_hash(SUMS_PURPOSE, sums)).map_err(full)?;
         send(pieces, SnapshotPiece::Last(last)).await
     }
+}
+
+/// Adds a part to the archive, and returns both. A thread of its own works on the part: hash and
+/// checksum take milliseconds, in which a thread of the runtime would serve no request.
+async fn add_part(
+    mut archive: ArchiveWriter,
+    name: String,
+    part: Vec<u8>,
+) -> Result<(ArchiveWriter, Vec<u8>), StoreFault> {
+    let adding = move || archive.add(&name, &part).map(|()| (archive, part));
+    let added = tokio::task::spawn_blocking(adding).await;
+    added.map_err(|_| interrupted())?.map_err(full)
 }
 
 async fn send(
