@@ -168,9 +168,10 @@ lint: compiled ## format, clippy and, where cargo-deny is installed, licences, b
 	    cargo deny --config .deny.toml check --disable-fetch advisories; \
 	else echo "left out: advisories: the list of advisories cannot be had"; fi
 
-golden: build guests ## rewrite tests/golden and docs/host-endpoints.md; read the difference
+golden: build guests ## rewrite tests/golden and the generated tables of docs; read the difference
 	@tests/servers/install.sh
 	@UPDATE_GOLDEN=1 $(CARGO_TEST) --test e2e endpoints
+	@UPDATE_GOLDEN=1 $(CARGO_TEST) --lib sys_metrics::registry
 
 bench: dist guests ## ratios against the bare limits in the same run; also target/bench.json
 	@tests/servers/install.sh

@@ -83,6 +83,7 @@ pub(crate) use serve::{
     serve_without_a_token,
 };
 use std::borrow::Cow;
+pub use sys_metrics::metric_tables;
 pub(crate) use sys_wrapping::{answers_own_data, is_opened_by_caller, not_wrapping};
 pub(crate) use table::{FoundEndpoint, HostTable, unsupported};
 

@@ -21,6 +21,7 @@ mod file_reception;
 mod pipeline;
 mod service;
 
+pub use crate::endpoints::metric_tables;
 pub use crate::file_reception::{FileReception, FileReceptions};
 pub use crate::service::{
     BodyAdmission, InitialBlock, InitialRequest, InitialValue, Service, ServiceState,

@@ -6,9 +6,16 @@
 
 mod exposition;
 mod family;
-mod own;
+mod leases;
+mod mounts;
 mod process;
-mod traffic;
+mod registration;
+mod registry;
+mod requests;
+mod series;
+mod service;
+mod store;
+mod targets;
 
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
@@ -19,8 +26,9 @@ use bulkhead_sandbox::{MetricReading, MetricReadings};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::metric::Metric;
-use family::{FamilyKind, MetricFamilies, MetricFamily, MetricSample, PREFIX, SampleValue};
+use family::{MetricFamilies, PREFIX};
 use serde_json::{Map, Value, json};
+use series::{FamilyKind, MetricSample, SampleValue};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
@@ -30,6 +38,12 @@ pub(super) fn rows() -> Vec<Endpoint> {
             .fields([field("format", FieldKind::String, about)])
             .handled_by(show),
     ]
+}
+
+/// Returns the tables of `docs/observability.md` in Markdown, each with the word of its marks.
+#[must_use]
+pub fn metric_tables() -> Vec<(&'static str, String)> {
+    registry::tables()
 }
 
 /// `GET sys/metrics`.
@@ -53,34 +67,28 @@ async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 
 /// Returns the metrics of the host and the metrics of all mounts.
 async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
-    let mut families = of_mounts(core);
-    families.extend(own::families(core).await?);
-    families.extend(traffic::families(core));
-    families.extend(process::families(core));
+    let mut families = MetricFamilies::default();
+    of_mounts(core, &mut families);
+    registry::add_open(core, &mut families).await?;
+    registry::add_process(&core.process, Some(core), &mut families);
     Ok(families)
 }
 
-fn of_mounts(core: &Core) -> MetricFamilies {
-    let mut families = MetricFamilies::new();
+/// Adds the metrics that components reported.
+fn of_mounts(core: &Core, families: &mut MetricFamilies) {
     for mount in core.mounts.all() {
         let readings = core.sandbox.metrics_of(&mount.record.uuid);
         let description = mount.plugin.description();
         let plugin = description.name.replace(['-', '.'], "_");
         for metric in &description.metrics {
-            let name = format!("{PREFIX}_{plugin}_{}", metric.name);
-            let family = families.entry(name).or_insert_with(|| MetricFamily {
-                kind: FamilyKind::Plain(metric.kind),
-                about: metric.about.clone(),
-                samples: Vec::new(),
-            });
+            let (name, kind) = (format!("{PREFIX}_{plugin}_{}", metric.name), metric.kind);
+            let family = families.family(name, FamilyKind::Plain(kind), &metric.about);
             // Another version of the plugin may use the name for another kind of metric.
             if family.kind == FamilyKind::Plain(metric.kind) {
                 family.samples.extend(samples(metric, mount.record.path.as_str(), &readings));
             }
         }
     }
-    families.retain(|_, family| !family.samples.is_empty());
-    families
 }
 
 /// Returns the series of a metric that the mount reported and the description names.
@@ -102,7 +110,7 @@ fn samples(metric: &Metric, mount: &str, readings: &MetricReadings) -> Vec<Metri
 /// Formats the metrics as other servers of this API do: a list for each kind.
 fn as_json(families: &MetricFamilies, now: u64) -> Value {
     let (mut counters, mut gauges, mut samples) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, family) in families {
+    for (name, family) in families.all() {
         for MetricSample { labels, value } in &family.samples {
             let labels: Map<String, Value> =
                 labels.iter().map(|(name, value)| (name.clone(), json!(value))).collect();

@@ -1,6 +1,7 @@
 //! The text format of Prometheus, version 0.0.4.
 
-use super::family::{MetricFamilies, MetricSample, SampleValue};
+use super::family::MetricFamilies;
+use super::series::{MetricSample, SampleValue};
 use bulkhead_sandbox::MetricReading;
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// Writes all families, the series of each family together.
 pub(super) fn write(families: &MetricFamilies) -> String {
     let mut text = String::new();
-    for (name, family) in families {
+    for (name, family) in families.all() {
         let about = family.about.replace('\\', "\\\\").replace('\n', "\\n");
         // Writing to a `String` cannot fail.
         _ = writeln!(text, "# HELP {name} {about}");
@@ -68,7 +69,8 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::family::{FamilyKind, MetricFamily};
+    use super::super::family::MetricFamily;
+    use super::super::series::FamilyKind;
     use super::*;
     use bulkhead_wire::duration_histogram::HistogramReading;
     use bulkhead_wire::metric::MetricKind;
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn metric_kinds_have_own_lines_and_escaped_labels() {
         let summary = MetricReading::Observed { count: 2, sum: 7.0 };
-        let families = MetricFamilies::from([
+        let families = MetricFamilies::of([
             ("a_total".to_owned(), plain(MetricKind::Counter, MetricReading::Counted(3))),
             ("b".to_owned(), plain(MetricKind::Gauge, MetricReading::Standing(0.5))),
             ("c".to_owned(), plain(MetricKind::Summary, summary)),
@@ -106,7 +108,7 @@ mod tests {
             HistogramReading { cumulated: vec![(0.001, 2), (10.0, 3)], count: 4, sum: 12.5 };
         let mut family = family(FamilyKind::Histogram, SampleValue::Histogram(reading));
         family.samples[0].labels = vec![("operation".to_owned(), "read".to_owned())];
-        let text = write(&MetricFamilies::from([("d_seconds".to_owned(), family)]));
+        let text = write(&MetricFamilies::of([("d_seconds".to_owned(), family)]));
         assert_eq!(
             text,
             "# HELP d_seconds What it is.\n# TYPE d_seconds histogram\n\

@@ -1,0 +1,57 @@
+//! All metrics of the host: the groups, and the collection of their series.
+//!
+//! `docs/observability.md` has a table for each group, which the test below writes and compares.
+
+use super::family::MetricFamilies;
+use super::registration::MetricGroup;
+use super::{leases, mounts, process, requests, service, store, targets};
+use bulkhead_core::Core;
+use bulkhead_core::process::ProcessState;
+use bulkhead_wire::failure::Failure;
+
+const GROUPS: [&MetricGroup; 7] = [
+    &requests::GROUP,
+    &targets::GROUP,
+    &leases::GROUP,
+    &mounts::GROUP,
+    &store::GROUP,
+    &service::GROUP,
+    &process::GROUP,
+];
+
+/// Returns a table in Markdown for each group, with the word of its marks on the page.
+pub(super) fn tables() -> Vec<(&'static str, String)> {
+    let head = "| metric | kind | labels | value | question |\n|---|---|---|---|---|\n";
+    let table = |group: &&MetricGroup| {
+        let rows: String = group.metrics.iter().map(|metric| metric.row()).collect();
+        (group.mark, format!("{head}{rows}"))
+    };
+    GROUPS.iter().map(table).collect()
+}
+
+/// Adds the metrics of an open service.
+///
+/// # Errors
+/// The store's failure.
+pub(super) async fn add_open(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
+    requests::add(core, families);
+    targets::add(core, families);
+    leases::add(core, families).await?;
+    mounts::add(core, families).await?;
+    store::add(core, families);
+    Ok(())
+}
+
+/// Adds the metrics that are shown while sealed, too; `core` is absent then.
+pub(super) fn add_process(
+    process: &ProcessState,
+    core: Option<&Core>,
+    families: &mut MetricFamilies,
+) {
+    service::add(core, families);
+    store::add_disk(process, families);
+    process::add(families);
+}
+
+#[cfg(test)]
+mod tests;
