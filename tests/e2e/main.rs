@@ -43,6 +43,7 @@ mod logins;
 mod logs;
 mod many_addresses;
 mod metrics;
+mod monitoring;
 mod mounts;
 mod mysql;
 mod operator_commands;

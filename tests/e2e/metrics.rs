@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SLOW: &str = "SELECT pg_sleep(2); CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
     VALID UNTIL '{{expiration}}'";
 
-fn exposed(server: &Bulkhead) -> String {
+pub(crate) fn exposed(server: &Bulkhead) -> String {
     let mut socket = Socket::open(server);
     socket.send(format!(
         "GET /v1/sys/metrics?format=prometheus HTTP/1.1\r\nHost: {}\r\nX-Vault-Token: {ROOT}\r\n\

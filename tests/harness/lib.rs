@@ -24,6 +24,7 @@ pub mod operators;
 pub mod paths;
 pub mod postgres;
 pub mod preload;
+pub mod prometheus;
 pub mod scheduler;
 pub mod sealed_server;
 pub mod server_script;

@@ -16,6 +16,7 @@ have_directories() {
     "$here/openldap.sh" --where >/dev/null 2>&1 && "$here/samba.sh" --where >/dev/null 2>&1
 }
 have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
+have_prometheus() { "$here/prometheus.sh" --where >/dev/null 2>&1; }
 
 # Runs a command as root, or returns 1.
 as_root() {
@@ -72,9 +73,9 @@ if ! have_mariadb; then
     fi
 fi
 
-# Both packages start a service after the installation unless the machine's policy forbids it. If
-# the machine has no policy, a temporary policy forbids it.
-install_directories() {
+# Installs packages that start a service after the installation unless the machine's policy forbids
+# it. If the machine has no policy, a temporary policy forbids it.
+install_without_services() {
     local policy=/usr/sbin/policy-rc.d installed=0 was_there=1
     command -v apt-get >/dev/null || return 1
     if [ ! -e "$policy" ]; then
@@ -84,17 +85,27 @@ install_directories() {
     fi
     as_root apt-get update -q >&2 &&
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-            slapd ldap-utils samba-ad-dc samba-ad-provision >&2 || installed=1
+            "$@" >&2 || installed=1
     if [ "$was_there" = 0 ]; then as_root rm -f "$policy"; fi
     return "$installed"
 }
 
 if ! have_directories; then
     echo "OpenLDAP or Samba is not installed; installing them without services" >&2
-    if ! install_directories || ! have_directories; then
+    if ! install_without_services slapd ldap-utils samba-ad-dc samba-ad-provision ||
+        ! have_directories; then
         echo "OpenLDAP or Samba is missing and could not be installed here; install the packages" \
             "slapd, ldap-utils, samba-ad-dc and samba-ad-provision; Samba also needs root, or" \
             "sudo without a password" >&2
+        exit 3
+    fi
+fi
+
+if ! have_prometheus; then
+    echo "Prometheus is not installed; installing it without a service" >&2
+    if ! install_without_services prometheus || ! have_prometheus; then
+        echo "Prometheus is missing and could not be installed here; install the package" \
+            "prometheus (prometheus, promtool)" >&2
         exit 3
     fi
 fi

@@ -23,6 +23,7 @@ mod log_lines;
 mod maps;
 mod modules;
 mod names;
+mod packaging;
 mod pipelines;
 mod prose;
 mod rust_text;
