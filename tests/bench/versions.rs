@@ -5,9 +5,11 @@
 //! reversed. A stall is the longest answer: sixteen connections ask in turns, so that requests are
 //! always under way. The same load without a swap runs first, for comparison. Then 64 clients
 //! enable mounts, and the server starts with these mounts, which shows the cost of an idle mount.
+//! Each mount is then used once, and the metrics of all mounts are scraped.
 
 mod figures;
 mod load;
+mod scrape;
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
@@ -228,7 +230,10 @@ fn report(name: &str, mut outcome: Outcome) -> Value {
 fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Value {
     let before = started(server);
     let resident_before = server.memory();
-    let took = runtime.block_on(enabled(server.address()));
+    let address = server.address();
+    let enable =
+        |path: &str| load::post(&format!("sys/mounts/{path}"), ROOT, r#"{"type":"probe"}"#);
+    let took = runtime.block_on(on_each_mount(address, enable));
     let per_second = f64::from(MOUNTS) / took.as_secs_f64();
     let after = started(server);
     let resident = server.memory().saturating_sub(resident_before) / u64::from(MOUNTS);
@@ -245,34 +250,38 @@ fn many_mounts(runtime: &tokio::runtime::Runtime, server: &mut Bulkhead) -> Valu
         "an idle mount has {resident} bytes resident ({RESIDENT_GOAL}): {}",
         verdict(resident <= RESIDENT_GOAL)
     );
+    let address = server.address();
+    let write = |path: &str| load::post(&format!("{path}/count/visits"), ROOT, "{}");
+    runtime.block_on(on_each_mount(address, write));
+    let scrape = scrape::report(server);
     json!({
-        "mounts": MOUNTS, "clients": CLIENTS, "enabled_per_second": per_second,
+        "scrape": scrape, "mounts": MOUNTS, "clients": CLIENTS, "enabled_per_second": per_second,
         "start_us": micros(after), "start_before_us": micros(before),
         "resident_bytes": resident,
     })
 }
 
-/// Returns the time in which the clients enable all mounts.
-async fn enabled(address: SocketAddr) -> Duration {
+/// Returns the time in which the clients send a request for each mount.
+async fn on_each_mount(address: SocketAddr, request: fn(&str) -> Vec<u8>) -> Duration {
     let next = Arc::new(AtomicU32::new(0));
     let began = Instant::now();
-    let clients: Vec<_> =
-        (0..CLIENTS).map(|_| tokio::spawn(enable(address, Arc::clone(&next)))).collect();
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| tokio::spawn(send_for_mounts(address, request, Arc::clone(&next))))
+        .collect();
     for client in clients {
         client.await.expect("no client failed");
     }
     began.elapsed()
 }
 
-async fn enable(address: SocketAddr, next: Arc<AtomicU32>) {
+async fn send_for_mounts(address: SocketAddr, request: fn(&str) -> Vec<u8>, next: Arc<AtomicU32>) {
     let mut connection = Connection::open(address).await;
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= MOUNTS {
             return;
         }
-        let path = format!("sys/mounts/many-{number}");
-        connection.exchange(&load::post(&path, ROOT, r#"{"type":"probe"}"#)).await;
+        connection.exchange(&request(&format!("many-{number}"))).await;
     }
 }
 
