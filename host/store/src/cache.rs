@@ -145,6 +145,12 @@ impl RecordCache {
         drop(outgrown);
     }
 
+    /// Returns the number of cached records and absences, and their bytes.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        let contents = self.lock();
+        (contents.records.len() as u64, contents.bytes as u64)
+    }
+
     /// Returns `true` if the current commit writes data whose keys begin with `folder`.
     pub(crate) fn writes_below(&self, folder: &str) -> bool {
         let below = |address: &&Address| address.space == Space::Data;

@@ -11,7 +11,6 @@
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
@@ -33,7 +32,6 @@ const MOST_ROWS: usize = 4_096;
 /// A single task that commits the units of work of all requests and lives as long as the store.
 pub(crate) struct Committer {
     queue: UnboundedSender<PendingCommit>,
-    commits: Arc<AtomicU64>,
 }
 
 /// A unit to be committed, and the channel for its outcome. The unit keeps the data open.
@@ -47,9 +45,8 @@ impl Committer {
     /// Starts the task in the caller's runtime.
     pub(crate) fn start() -> Committer {
         let (queue, waiting) = mpsc::unbounded_channel();
-        let commits = Arc::new(AtomicU64::new(0));
-        tokio::spawn(CommitQueue { waiting, first: None, commits: Arc::clone(&commits) }.serve());
-        Committer { queue, commits }
+        tokio::spawn(CommitQueue { waiting, first: None }.serve());
+        Committer { queue }
     }
 
     /// Submits the unit and waits for its outcome. The queue needs no bound: a request being served
@@ -71,11 +68,6 @@ impl Committer {
             ))
         })
     }
-
-    /// Returns the number of units committed so far.
-    pub(crate) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
-    }
 }
 
 /// The units that wait to be committed.
@@ -83,15 +75,13 @@ struct CommitQueue {
     waiting: UnboundedReceiver<PendingCommit>,
     /// The unit that did not fit into the previous group.
     first: Option<PendingCommit>,
-    /// Number of units committed so far.
-    commits: Arc<AtomicU64>,
 }
 
 impl CommitQueue {
     async fn serve(mut self) {
         while let Some(group) = self.next_group().await {
             let is_shared = group.works.len() > 1;
-            group.commit(&self.commits).await;
+            group.commit().await;
             if is_shared {
                 self.await_arrivals().await;
             }
@@ -157,7 +147,7 @@ impl CommitGroup {
     /// Commits the group and answers the requests. Before the answer, the rest of the store learns
     /// of the commit: outdated cached records are replaced or evicted, and the worker for due
     /// records is woken. A request that no longer waits for the answer changes nothing.
-    async fn commit(self, commits: &AtomicU64) {
+    async fn commit(self) {
         let OpenData { cache, folders, watched, .. } = &*self.data;
         let written = || self.works.iter().flat_map(CommitRequest::addresses);
         cache.begin_writing(written());
@@ -173,7 +163,7 @@ impl CommitGroup {
         if let Some(due) = stored().filter_map(CommitRequest::earliest_due).min() {
             self.data.alarm.ring(due);
         }
-        commits.fetch_add(stored().count() as u64, Ordering::Relaxed);
+        self.data.activity.commits.add(stored().count() as u64);
         for (answer, outcome) in self.answers.into_iter().zip(outcomes) {
             // If the request has gone away, the unit is stored all the same.
             let _ = answer.send(outcome);
@@ -256,5 +246,6 @@ async fn attempt(
     let ended = works.iter().zip(&plan.outcomes);
     let committed = ended.filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work);
     data.stored.note(&plan.stored, committed);
+    data.activity.rows_written.add(plan.rows_written());
     Ok(plan.outcomes)
 }

@@ -38,14 +38,15 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! alarm → body → clock → disk_space → failpoint → readers → script → record → time_mark → fault
-//! → range
+//! activity → alarm → body → clock → disk_space → failpoint → readers → script → record → time_mark
+//! → fault → range
 //! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
 //! → options → snapshot_places → shamir → keyring → root_seals → seal → identity → rows
 //! → statements → revision → work → cache → stored → open_data → plan → committer → store
 //! → data_directory → scan → unit → dev_seal → snapshot
 //! ```
 
+mod activity;
 mod alarm;
 mod body;
 mod cache;
@@ -90,6 +91,7 @@ mod watched_keys;
 mod work;
 mod write_queue;
 
+pub use activity::StoreActivity;
 pub use alarm::WorkerAlarm;
 pub use body::RecordBody;
 pub use cipher::SealKey;

@@ -6,6 +6,7 @@ use tokio::sync::Mutex;
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::activity::ActivityCounters;
 use crate::alarm::WorkerAlarm;
 use crate::cache::{RecordCache, StampedRecord};
 use crate::clock::StoreClock;
@@ -32,6 +33,7 @@ pub(crate) struct OpenData {
     pub(crate) folders: FolderNumbers,
     pub(crate) watched: Arc<WatchedKeys>,
     pub(crate) alarm: WorkerAlarm,
+    pub(crate) activity: ActivityCounters,
     pub(crate) time: TimeMark,
     pub(crate) stored: StoredBytes,
     pub(crate) snapshots: SnapshotPlaces,
@@ -58,6 +60,7 @@ impl OpenData {
             folders: FolderNumbers::new()?,
             watched: Arc::default(),
             alarm: WorkerAlarm::default(),
+            activity: ActivityCounters::default(),
             time: TimeMark::new(clock),
             stored: StoredBytes::default(),
             snapshots: SnapshotPlaces::default(),
@@ -72,9 +75,13 @@ impl OpenData {
     /// database cannot be read.
     pub(crate) async fn read(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
         let commits = match self.cache.find(address) {
-            Ok(record) => return Ok(record),
+            Ok(record) => {
+                self.activity.cache_hits.increment();
+                return Ok(record);
+            }
             Err(commits) => commits,
         };
+        self.activity.cache_misses.increment();
         // Boxed, like every rarely needed future here: otherwise each awaiting future would be as
         // large, and requests move such futures several times.
         let found = Box::pin(self.fetch(address)).await?;

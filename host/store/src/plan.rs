@@ -177,6 +177,11 @@ impl<'a> CommitPlan<'a> {
         self.outcomes.iter().any(Result::is_ok)
     }
 
+    /// Returns the number of rows that the planned writes put or delete.
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.written.len() as u64
+    }
+
     /// Returns the statements for the planned writes; if a key is written twice, only the later
     /// write.
     ///

@@ -12,6 +12,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::sync::Semaphore;
 
+use crate::activity::ActivityCounter;
+
 /// Maximum number of reading connections. More would only compete for the same 2 to 4 processors;
 /// each costs a thread and a page cache.
 const READERS: u32 = 4;
@@ -21,12 +23,18 @@ pub(crate) struct ReaderPool {
     options: SqliteConnectOptions,
     idle: Mutex<Vec<SqliteConnection>>,
     places: Semaphore,
+    reads: ActivityCounter,
 }
 
 impl ReaderPool {
     /// Creates the pool without opening a connection.
     pub(crate) fn new(options: SqliteConnectOptions) -> ReaderPool {
-        ReaderPool { options, idle: Mutex::default(), places: Semaphore::new(READERS as usize) }
+        ReaderPool {
+            options,
+            idle: Mutex::default(),
+            places: Semaphore::new(READERS as usize),
+            reads: ActivityCounter::default(),
+        }
     }
 
     /// Runs `work` as soon as a connection is free. Each statement sees the newest committed state.
@@ -39,6 +47,7 @@ impl ReaderPool {
         W: AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
         E: From<sqlx::Error>,
     {
+        self.reads.increment();
         let _place = self.places.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let idle = sync::lock(&self.idle).pop();
         let mut connection = match idle {
@@ -48,6 +57,11 @@ impl ReaderPool {
         let read = work(&mut connection).await?;
         sync::lock(&self.idle).push(connection);
         Ok(read)
+    }
+
+    /// Returns the number of reads so far.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.read()
     }
 
     /// Waits for the current readers and closes their connections; later readers are refused.

@@ -5,6 +5,7 @@
 //! reader's transaction sees a single snapshot.
 
 mod connection_options;
+mod database_figures;
 #[cfg(test)]
 mod tests;
 mod write_condition;
@@ -12,15 +13,17 @@ mod write_failure;
 
 use std::mem;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
+use bulkhead_wire::duration_histogram::DurationHistogram;
 use futures_util::FutureExt as _;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::{Mutex, watch};
 
+use crate::activity::ActivityCounter;
 use crate::failpoint;
 use crate::fault::StoreFault;
 use crate::readers::{ReaderPool, discard};
@@ -56,7 +59,9 @@ pub(crate) struct Database {
     /// The reason why nothing more is written, after an I/O error.
     stopped: OnceLock<String>,
     condition: WriteWatch,
-    flushes: AtomicU64,
+    flushes: ActivityCounter,
+    flush_time: DurationHistogram,
+    path: PathBuf,
 }
 
 /// The only writing connection. The holder of the lock takes the connection out and returns the
@@ -107,7 +112,9 @@ impl Database {
             writer,
             stopped: OnceLock::new(),
             condition: WriteWatch::default(),
-            flushes: AtomicU64::new(0),
+            flushes: ActivityCounter::default(),
+            flush_time: DurationHistogram::default(),
+            path: path.to_owned(),
         })
     }
 
@@ -221,7 +228,7 @@ impl Database {
         let mut writer = self.writer.lock().await;
         let mut connection = self.take(&mut writer).await?;
         // A panic must not end the task that commits for all requests.
-        let outcome = in_transaction(&mut connection, first, work);
+        let outcome = in_transaction((&mut connection, &self.flush_time), first, work);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         let broken = match outcome {
             Ok(Ok(attempt)) => {
@@ -277,13 +284,8 @@ impl Database {
     /// known to be stored.
     pub(crate) fn count_commit(&self, attempt: TransactionOutcome) {
         if attempt == TransactionOutcome::Committed {
-            self.flushes.fetch_add(1, Ordering::Relaxed);
+            self.flushes.increment();
         }
-    }
-
-    /// Returns the number of commits flushed since the database was opened.
-    pub(crate) fn flushes(&self) -> u64 {
-        self.flushes.load(Ordering::Relaxed)
     }
 
     /// Waits for the current write and closes all connections; later calls fail.
@@ -315,7 +317,7 @@ impl Database {
 }
 
 async fn in_transaction<W>(
-    connection: &mut SqliteConnection,
+    (connection, flush_time): (&mut SqliteConnection, &DurationHistogram),
     mut first: StatementBatch,
     work: W,
 ) -> Result<TransactionOutcome, TransactionError>
@@ -334,7 +336,9 @@ where
             failpoint::reach("commit.planned")
                 .map_err(injected)
                 .map_err(TransactionError::before)?;
+            let begun = Instant::now();
             commit(connection, writes).await?;
+            flush_time.observe(begun.elapsed());
             failpoint::reach("commit.flushed")
                 .map_err(injected)
                 .map_err(TransactionError::committing)?;

@@ -1,5 +1,6 @@
 //! The open store of a data directory: units of work, and queries over the committed state.
 
+mod activity_reading;
 mod counters;
 mod restored;
 mod rotation;
@@ -300,17 +301,6 @@ impl Store {
     /// Returns a receiver of the changes of [`Store::write_condition`].
     pub fn write_changes(&self) -> watch::Receiver<WriteCondition> {
         self.database().write_changes()
-    }
-
-    /// Returns the number of commits flushed to disk since the store was opened.
-    pub fn flushes(&self) -> u64 {
-        self.database().flushes()
-    }
-
-    /// Returns the number of units of work committed since the store was opened. Units committed
-    /// together share a flush.
-    pub fn commits(&self) -> u64 {
-        self.committer.commits()
     }
 
     /// Waits for the current commit, closes the database and releases the directory. Later calls

@@ -239,11 +239,20 @@ impl Unit {
     fn spoil_on_change(&mut self, remembered: Result<(), ContendedKey>) -> Result<(), StoreFault> {
         let Err(changed) = remembered else { return Ok(()) };
         self.report(changed);
+        self.store.count_conflict();
         self.spoil_on_fault(Err(StoreFault::Conflict))
     }
 
     async fn end_segment(&mut self) -> CommitOutcome {
         self.check_usable()?;
+        let outcome = self.submit_segment().await;
+        if outcome == Err(StoreFault::Conflict) {
+            self.store.count_conflict();
+        }
+        outcome
+    }
+
+    async fn submit_segment(&mut self) -> CommitOutcome {
         let checked = self.check_size();
         self.spoil_on_fault(checked)?;
         let (writes, reads) = (self.seal_writes()?, self.take_reads()?);

@@ -179,6 +179,11 @@ impl TicketState {
 }
 
 impl WriteQueue {
+    /// Returns the number of queued requests, with those that have their turn.
+    pub(crate) fn queued(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed) as u64
+    }
+
     fn next_id(&self) -> u64 {
         let mut lines = self.lock();
         lines.last_id += 1;
