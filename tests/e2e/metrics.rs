@@ -64,6 +64,10 @@ fn metrics_of_process_and_store_are_exposed() {
         "process_open_fds{}",
         "process_cpu_seconds_total{}",
         "bulkhead_store_commits_total{}",
+        "bulkhead_store_flush_duration_seconds_count{}",
+        "bulkhead_store_rows_written_total{}",
+        "bulkhead_store_cache_reads_total{outcome=\"hit\"}",
+        "bulkhead_store_cache_bytes{}",
         "bulkhead_store_size_bytes{}",
         "bulkhead_store_disk_free_bytes{}",
     ] {

@@ -1,18 +1,23 @@
-//! Metrics of the store: commits, size, and the free space of its disk.
+//! Metrics of the store: commits, reads, the cache, sizes, and the free space of its disk.
 
 use super::family::MetricFamilies;
-use super::registration::{MetricGroup, Registration, counter, gauge};
+use super::registration::{MetricGroup, Registration, counter, gauge, histogram};
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
 use rustix::fs::statvfs;
-use std::fs;
 use std::path::Path;
 
 const COMMITS: Registration<0> = counter(
     "bulkhead_store_commits_total",
     [],
-    "units of work committed since the service was opened",
-    "how many commits share a flush",
+    "units of work committed with writes since the service was opened",
+    "how many commits share a flush: the quotient with the flushes is the size of a group",
+);
+const CONFLICTS: Registration<0> = counter(
+    "bulkhead_store_conflicts_total",
+    [],
+    "attempts of units that were refused because a record had changed",
+    "do requests contend for the same records",
 );
 const FLUSHES: Registration<0> = counter(
     "bulkhead_store_flushes_total",
@@ -20,11 +25,59 @@ const FLUSHES: Registration<0> = counter(
     "flushes of the database since the service was opened; commits share flushes",
     "how often does the disk flush",
 );
+const FLUSH_TIME: Registration<0> = histogram(
+    "bulkhead_store_flush_duration_seconds",
+    [],
+    "time of the writes and the flush of a group of commits",
+    "is the disk slow",
+);
+const ROWS: Registration<0> = counter(
+    "bulkhead_store_rows_written_total",
+    [],
+    "rows put and deleted by commits",
+    "how much is written",
+);
+const READS: Registration<0> = counter(
+    "bulkhead_store_reads_total",
+    [],
+    "reads of the database outside of commits",
+    "how much does the cache leave to the database",
+);
+const CACHE_READS: Registration<1> = counter(
+    "bulkhead_store_cache_reads_total",
+    ["outcome"],
+    "reads of single records, by outcome: hit or miss",
+    "is the cache large enough",
+);
+const CACHE_ENTRIES: Registration<0> = gauge(
+    "bulkhead_store_cache_entries",
+    [],
+    "records in the cache, and absences of records",
+    "how many records are in the cache",
+);
+const CACHE_BYTES: Registration<0> = gauge(
+    "bulkhead_store_cache_bytes",
+    [],
+    "bytes of the cache",
+    "how much memory does the cache use",
+);
+const QUEUED: Registration<0> = gauge(
+    "bulkhead_store_queued_requests",
+    [],
+    "requests in the queue of a contended record",
+    "do requests wait for each other",
+);
 const SIZE: Registration<0> = gauge(
     "bulkhead_store_size_bytes",
     [],
     "bytes of the database and its write-ahead log",
     "how large are the data",
+);
+const LOG_SIZE: Registration<0> = gauge(
+    "bulkhead_store_log_bytes",
+    [],
+    "bytes of the write-ahead log",
+    "does a long read keep the log from being emptied",
 );
 const FREE: Registration<0> = gauge(
     "bulkhead_store_disk_free_bytes",
@@ -34,26 +87,50 @@ const FREE: Registration<0> = gauge(
 );
 
 /// The metrics of this file.
-pub(super) const GROUP: MetricGroup =
-    MetricGroup { mark: "metrics-store", metrics: &[&COMMITS, &FLUSHES, &SIZE, &FREE] };
+pub(super) const GROUP: MetricGroup = MetricGroup {
+    mark: "metrics-store",
+    metrics: &[
+        &COMMITS,
+        &CONFLICTS,
+        &FLUSHES,
+        &FLUSH_TIME,
+        &ROWS,
+        &READS,
+        &CACHE_READS,
+        &CACHE_ENTRIES,
+        &CACHE_BYTES,
+        &QUEUED,
+        &SIZE,
+        &LOG_SIZE,
+        &FREE,
+    ],
+};
 
 /// Adds the metrics of the open store.
 pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
-    families.add(&COMMITS, [COMMITS.series([], core.store.commits())]);
-    families.add(&FLUSHES, [FLUSHES.series([], core.store.flushes())]);
+    let activity = core.store.activity();
+    families.add(&COMMITS, [COMMITS.series([], activity.commits)]);
+    families.add(&CONFLICTS, [CONFLICTS.series([], activity.conflicts)]);
+    families.add(&FLUSHES, [FLUSHES.series([], activity.flushes)]);
+    families.add(&FLUSH_TIME, [FLUSH_TIME.series([], activity.flush_time)]);
+    families.add(&ROWS, [ROWS.series([], activity.rows_written)]);
+    families.add(&READS, [READS.series([], activity.read_queries)]);
+    let cache_reads = [("hit", activity.cache_hits), ("miss", activity.cache_misses)];
+    let cache_reads = cache_reads.map(|(outcome, count)| CACHE_READS.series([outcome], count));
+    families.add(&CACHE_READS, cache_reads);
+    families.add(&CACHE_ENTRIES, [CACHE_ENTRIES.series([], activity.cache_entries)]);
+    families.add(&CACHE_BYTES, [CACHE_BYTES.series([], activity.cache_bytes)]);
+    families.add(&QUEUED, [QUEUED.series([], activity.queued_requests)]);
+    let size = activity.database_bytes.zip(activity.log_bytes);
+    families.add(&SIZE, size.map(|(database, log)| SIZE.series([], database + log)));
+    families.add(&LOG_SIZE, activity.log_bytes.map(|bytes| LOG_SIZE.series([], bytes)));
 }
 
 /// Adds the metrics of the disk, which are shown while sealed, too. A value that the system does
 /// not give is left out.
 pub(super) fn add_disk(process: &ProcessState, families: &mut MetricFamilies) {
-    let directory = &process.settings.directory;
-    families.add(&SIZE, stored_bytes(directory).map(|bytes| SIZE.series([], bytes)));
-    families.add(&FREE, free_bytes(directory).map(|bytes| FREE.series([], bytes)));
-}
-
-fn stored_bytes(directory: &Path) -> Option<u64> {
-    let size = |name: &str| fs::metadata(directory.join(name)).map(|file| file.len()).ok();
-    size("bulkhead.db").map(|size_of_data| size_of_data + size("bulkhead.db-wal").unwrap_or(0))
+    let free = free_bytes(&process.settings.directory);
+    families.add(&FREE, free.map(|bytes| FREE.series([], bytes)));
 }
 
 fn free_bytes(directory: &Path) -> Option<u64> {
@@ -66,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_database_has_no_size() {
+    fn disk_has_free_bytes() {
         assert!(free_bytes(Path::new("/")).is_some());
-        assert_eq!(stored_bytes(Path::new("/nonexistent")), None);
+        assert_eq!(free_bytes(Path::new("/nonexistent")), None);
     }
 }
