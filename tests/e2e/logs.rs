@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::Operators;
-use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::paths::{Folder, binary, guest};
 use bulkhead_tests::wait;
 use serde_json::{Value, json};
 
@@ -78,6 +78,29 @@ fn log_and_audit_lines_share_the_request_id() {
     assert!(time.len() == 24 && time.ends_with('Z'), "{line}");
     let unsealed = setup.wait_for_line("unsealed");
     assert_eq!(unsealed["level"], "info", "{unsealed}");
+}
+
+#[test]
+fn panic_of_component_reaches_log_alone_in_production() {
+    let setup = LoggingServer::start();
+    let root = setup.operators.root(&setup.server);
+    root.upload("sys/plugins/catalog/secret/hostile", &guest("hostile")).expect(204);
+    root.write("sys/mounts/hostile", &json!({ "type": "hostile" })).expect(204);
+    let crashed = root.attempt("GET", "hostile/panic", b"").expect("an answer");
+    assert_eq!(crashed.status, 500, "{crashed:?}");
+    for part in ["on request", "traps.rs", "backtrace", "0x"] {
+        assert!(!crashed.errors().contains(part), "{crashed:?}");
+    }
+    let trapped = setup.wait_for_line("plugin-trapped");
+    let said = setup.lines("server.log", "component-output");
+    let panic = said.iter().find(|line| line["line"] == "on request").expect("the panic's text");
+    for line in [&trapped, panic] {
+        assert_eq!(line["request_id"], trapped["request_id"], "{line}");
+        assert_eq!((&line["mount"], &line["plugin"]), (&json!("hostile/"), &json!("hostile")));
+        assert_eq!(line["version"], "1.0.0", "{line}");
+    }
+    assert!(trapped["request_id"].is_string(), "{trapped}");
+    assert!(trapped["backtrace"].as_str().is_some_and(|text| text.contains("0x")), "{trapped}");
 }
 
 #[test]

@@ -292,6 +292,10 @@ impl HostServices for CallServices {
             .continue_at(cursor)
     }
 
+    fn shows_crashes(&self) -> bool {
+        self.core.process.is_dev()
+    }
+
     fn log(
         &self,
         level: LogLevel,

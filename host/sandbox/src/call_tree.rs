@@ -23,6 +23,7 @@ pub struct CallTree {
     pub(crate) held_memory: HeldMemory,
     written: AtomicUsize,
     http_calls: AtomicU32,
+    output_lines: AtomicU32,
     /// Bytes that HTTP requests sent and received.
     pub(crate) http_bytes: Arc<AtomicUsize>,
     pub(crate) cpu_meter: CpuMeter,
@@ -99,6 +100,11 @@ impl CallTree {
     /// Counts an HTTP request. Returns the new total.
     pub(crate) fn count_http_call(&self) -> u32 {
         self.http_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// Counts a log line of the standard output or error. Returns the new total.
+    pub(crate) fn count_output_line(&self) -> u32 {
+        self.output_lines.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
     /// Returns the right to change something outside; `None` if the call is being cut.

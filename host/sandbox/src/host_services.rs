@@ -194,6 +194,12 @@ pub trait HostServices: Send + Sync {
     /// that is too long, or the cursor of this step.
     fn continue_migration(&self, cursor: String) -> Result<(), Failure>;
 
+    /// Returns true in dev mode: the failure of a crashed call then shows the last words of the
+    /// component and the backtrace to the caller.
+    fn shows_crashes(&self) -> bool {
+        false
+    }
+
     /// Writes a line to the operator's log. The texts are already scrubbed.
     fn log(
         &self,

@@ -37,9 +37,9 @@
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
 //! → host_services → nested_refusal → caller_presence → call_tree → closing → context
-//! → detached → effect → resources → state → instance → outcome → wasi → nested_answer → linkers
-//! → linked_database_plugin → instance_cache → imports → sandbox → describe → load → call
-//! → seal_settings → seal_plugin
+//! → detached → effect → resources → output → state → instance → trap_report → outcome → wasi
+//! → nested_answer → linkers → linked_database_plugin → instance_cache → imports → sandbox
+//! → describe → load → call → seal_settings → seal_plugin
 //! ```
 
 // Limits.
@@ -89,8 +89,10 @@ mod instance;
 mod nested_answer;
 mod nested_refusal;
 mod outcome;
+mod output;
 mod resources;
 mod state;
+mod trap_report;
 
 // Imports.
 mod crypto_words;

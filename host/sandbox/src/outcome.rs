@@ -1,14 +1,17 @@
 //! Conversion of the end of a component call into a result that may leave the process.
 //!
 //! Every act of a guest ends as an answer, or as a failure that names the plugin, its version and
-//! the cause. Details of the guest in a trap go to the operator's log, and never to a caller.
+//! the cause. The output of the guest and the details of a trap go to the operator's log, and to a
+//! caller in dev mode only.
 
 use crate::closing::CallInterruption;
 use crate::contract;
 use crate::grants::Grants;
 use crate::identity::ComponentIdentity;
 use crate::limits::{self, ExceededLimit, MountLimits};
+use crate::output::{OutputKind, OutputLines};
 use crate::state::{CallState, MissingGrant};
+use crate::trap_report::{backtrace, causes};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use wasmtime::Trap;
@@ -53,10 +56,11 @@ pub(crate) fn classify_termination<T>(state: &CallState, outcome: &EntryResult<T
 
 /// Converts the outcome of a component call into a result that may leave the process.
 pub(crate) fn settle<T>(state: &CallState, outcome: EntryResult<T>) -> Result<T, Failure> {
+    let last_words = report_output(state);
     let result = match outcome {
         Ok(Ok(Ok(value))) => Ok(value),
         Ok(Ok(Err(refused))) => Err(scrub_refusal(state, &refused)),
-        Ok(Err(trap)) => Err(report_trap(state, &trap)),
+        Ok(Err(trap)) => Err(report_trap(state, &trap, last_words)),
         Err(CallInterruption::Late) => Err(deadline_failure(state)),
         Err(CallInterruption::Sealed) => Err(seal_failure(state)),
         Err(CallInterruption::Stopped) => Err(stop_failure(state)),
@@ -82,13 +86,79 @@ fn scrub_refusal(state: &CallState, refused: &contract::Failure) -> Failure {
     Failure { retry_after: refused.retry_after, ..failure }
 }
 
-/// Converts a trap into a failure without guest memory: the cause for the caller, the frames for
-/// the operator's log.
-fn report_trap(state: &CallState, trap: &wasmtime::Error) -> Failure {
-    let title = state.plugin.title();
-    let frames = state.scrub(&format!("{trap:#}"));
-    let pairs = [("trap".to_owned(), frames)];
+/// Writes the output of the guest to the operator's log. Returns the last lines of its standard
+/// error: the text of a panic or of an exception, if the call crashed.
+fn report_output(state: &CallState) -> String {
+    let Some(output) = &state.output else { return String::new() };
+    let [stdout, stderr] = [OutputKind::Stdout, OutputKind::Stderr]
+        .map(|kind| (kind, output.lines(kind, &state.context.tree.secrets)));
+    log_output(state, &stdout);
+    log_output(state, &stderr);
+    let (_, OutputLines { lines, .. }) = stderr;
+    let mut room = limits::LAST_WORDS_BYTES;
+    let fits = |line: &&String| match room.checked_sub(line.len().saturating_add(1)) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let mut last: Vec<String> = lines.iter().rev().take_while(fits).cloned().collect();
+    last.reverse();
+    last.join("\n")
+}
+
+fn log_output(state: &CallState, (kind, output): &(OutputKind, OutputLines)) {
+    let level = match kind {
+        OutputKind::Stdout => LogLevel::Info,
+        OutputKind::Stderr => LogLevel::Warn,
+    };
+    let last = output.lines.len().saturating_sub(1);
+    for (index, line) in output.lines.iter().enumerate() {
+        if state.context.tree.count_output_line() > limits::OUTPUT_LINES_OF_CALL {
+            return;
+        }
+        let mut pairs =
+            vec![("stream".to_owned(), kind.word().to_owned()), ("line".to_owned(), line.clone())];
+        let counts = [
+            ("dropped-bytes", output.dropped_bytes),
+            ("dropped-lines", u64::try_from(output.dropped_lines).unwrap_or(u64::MAX)),
+        ];
+        let counts = counts.into_iter().filter(|(_, count)| index == last && *count > 0);
+        pairs.extend(counts.map(|(name, count)| (name.to_owned(), count.to_string())));
+        state.context.services.log(level, &state.plugin, "component-output", &pairs);
+    }
+}
+
+/// Converts a trap into a failure without guest memory: the cause for the caller, and the frames
+/// and the last words of the guest for the operator's log.
+fn report_trap(state: &CallState, trap: &wasmtime::Error, last_words: String) -> Failure {
+    let backtrace = state.scrub(&backtrace(trap));
+    let pairs = [
+        ("trap", state.scrub(&causes(trap))),
+        ("backtrace", backtrace.clone()),
+        ("stderr", last_words.clone()),
+    ];
+    let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    let pairs: Vec<_> = given.map(|(name, value)| (name.to_owned(), value)).collect();
     state.context.services.log(LogLevel::Error, &state.plugin, "plugin-trapped", &pairs);
+    let failure = trap_failure(state, trap);
+    // The failure of an exceeded limit has cause and remedy already.
+    let is_crash = find_cause(state, trap).limit.is_none();
+    if !is_crash || !state.context.services.shows_crashes() {
+        return failure;
+    }
+    // The audit log and the log never show the details: `recorded` stays as it is.
+    let details = [("stderr", last_words), ("backtrace", backtrace)];
+    let given = details.into_iter().filter(|(_, text)| !text.is_empty());
+    let message =
+        given.fold(failure.message, |message, (name, text)| format!("{message}\n{name}: {text}"));
+    Failure { message, ..failure }
+}
+
+/// Returns the failure of a call that trapped.
+fn trap_failure(state: &CallState, trap: &wasmtime::Error) -> Failure {
+    let title = state.plugin.title();
     if state.memory.starved {
         let message =
             format!("{title} was stopped: the memory for plugins is used up; try again later");
@@ -145,7 +215,7 @@ fn describe_fault(trap: &wasmtime::Error) -> String {
         }
         Some(trap) => format!("failed with {:?}", trap.to_string()),
         // The error's type is not public.
-        None if format!("{trap:#}").contains("fuel allocated for hostcalls") => {
+        None if causes(trap).contains("fuel allocated for hostcalls") => {
             format!("handed over more than {} MiB at once", limits::HOST_CALL_FUEL_BYTES >> 20)
         }
         None => "failed; the server's log says how".to_owned(),

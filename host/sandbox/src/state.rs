@@ -9,6 +9,7 @@ use crate::grants::Act;
 use crate::identity::ComponentIdentity;
 use crate::limits::{self, ExceededLimit, MountLimits};
 use crate::memory::MemoryLimiter;
+use crate::output::CallOutput;
 use crate::resources::StoreResources;
 use crate::target_calls::TargetInterface;
 use bulkhead_store::{StoreFault, Unit};
@@ -65,6 +66,8 @@ pub(crate) struct CallState {
     /// The last refusal of a database plugin for a missing grant, to be passed on unchanged.
     pub(crate) refused_grant: Option<String>,
     pub(crate) wasi: Option<WasiCtx>,
+    /// Standard output and standard error; `None` for a guest that never used WASI.
+    pub(crate) output: Option<CallOutput>,
     pub(crate) table: ResourceTable,
 }
 
@@ -103,6 +106,7 @@ impl CallState {
             target_call_began: Instant::now(),
             refused_grant: None,
             wasi: None,
+            output: None,
             table,
         }
     }

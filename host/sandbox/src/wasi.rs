@@ -1,9 +1,10 @@
 //! The few WASI interfaces that a Rust standard library needs, linked individually.
 //!
-//! No filesystem, no sockets, no environment, no arguments. Output is discarded, and the wall clock
-//! is store time. The context is made when a guest first uses WASI, which our components hardly
-//! ever do.
+//! No filesystem, no sockets, no environment, no arguments. Output becomes lines of the operator's
+//! log at the end of the call (`output.rs`), and the wall clock is store time. The context is made
+//! when a guest first uses WASI, which our components hardly ever do.
 
+use crate::output::{CallOutput, OutputKind};
 use crate::resources::StoreResources;
 use crate::state::CallState;
 use std::sync::Arc;
@@ -37,10 +38,12 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
 }
 
 fn context(state: &mut CallState) -> &mut WasiCtx {
-    let resources = &state.resources;
-    state.wasi.get_or_insert_with(|| {
+    let CallState { resources, wasi, output, .. } = state;
+    wasi.get_or_insert_with(|| {
+        let output = output.get_or_insert_with(CallOutput::default);
         let mut builder = WasiCtx::builder();
         builder.wall_clock(StoreTime(Arc::clone(resources))).max_random_size(RANDOM_BYTES);
+        builder.stdout(output.sink(OutputKind::Stdout)).stderr(output.sink(OutputKind::Stderr));
         builder.build()
     })
 }

@@ -65,7 +65,7 @@ fn settings() -> wasmtime::Result<Config> {
         .wasm_multi_memory(false)
         .wasm_memory64(false)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        .wasm_backtrace_max_frames(NonZeroUsize::new(16));
+        .wasm_backtrace_max_frames(NonZeroUsize::new(limits::FRAMES));
     config.module_version(ModuleVersionStrategy::Custom(BUILD.to_owned()))?;
     Ok(config)
 }

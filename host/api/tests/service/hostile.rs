@@ -162,6 +162,10 @@ const TOLD_APART: &[&str] = &[
     "endless-revoke",
     "panicking-revoke",
     "panicking-renew",
+    "secret-in-output",
+    "secret-in-panic",
+    "flood-of-output",
+    "forged-output",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -505,5 +509,19 @@ async fn component_crashing_sixteen_times_rests_without_affecting_neighbours() {
         bed.log.0.lock().unwrap().iter().filter(|line| line.contains("breaker-opened")).count(),
         1
     );
+    let (_, listed) = bed.read("sys/mounts").await;
+    let mount = &listed["hostile/"];
+    assert_eq!(
+        (&mount["status"], &listed["probe/"]["status"]),
+        (&json!("resting"), &json!("serving"))
+    );
+    assert!(mount["status_since"].as_str().unwrap().ends_with('Z'), "{mount}");
+    let reason = mount["status_reason"].as_str().unwrap();
+    assert!(reason.starts_with("the component crashed 16 times in a row"), "{mount}");
+    assert_eq!(listed["probe/"]["status_since"], "");
+    let (status, health) = bed.read("sys/health").await;
+    let degraded = &health["degraded"][0];
+    assert_eq!((status, &degraded["code"]), (200, &json!("mounts-resting")), "{health}");
+    assert!(degraded["message"].as_str().unwrap().starts_with("1 mount is resting;"), "{health}");
     bed.end().await;
 }

@@ -13,6 +13,7 @@ mod audit;
 mod audit_bounds;
 mod bed;
 mod cache;
+mod component_output;
 mod contention;
 mod contexts;
 mod crypto;

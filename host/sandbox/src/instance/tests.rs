@@ -5,12 +5,14 @@ use super::*;
 use crate::Sandbox;
 use crate::SandboxRuntime;
 use crate::closing::CallInterruption;
+use crate::context::CallContext;
 use crate::encoding::{component, module, number, section};
 use crate::grants::Publisher;
 use crate::outcome::settle;
 use bulkhead_store::{SealKey, Store as Rows, StoreOptions};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::Duration;
 use wasmtime::component::Component;
 
@@ -25,9 +27,17 @@ fn one(id: u8, entry: &[u8]) -> Vec<u8> {
 
 /// Encodes a component with a core module that has these `tables` and runs `code` at instantiation.
 fn starting(tables: &[u8], code: &[u8]) -> Vec<u8> {
+    starting_as(&[], tables, code)
+}
+
+/// Encodes such a component with a function that has this name in the name section.
+fn starting_as(name: &[u8], tables: &[u8], code: &[u8]) -> Vec<u8> {
     let body = [&[0], code, &[END]].concat();
     let code = one(10, &[number(body.len()), body].concat());
-    let core = [one(1, &[0x60, 0, 0]), one(3, &[0]), tables.to_vec(), section(8, &[0]), code];
+    let functions = [vec![1, 0], number(name.len()), name.to_vec()].concat();
+    let names = section(0, &[b"\x04name".to_vec(), section(1, &functions)].concat());
+    let core =
+        [one(1, &[0x60, 0, 0]), one(3, &[0]), tables.to_vec(), section(8, &[0]), code, names];
     component(&[module(&core), one(2, &[0, 0, 0])])
 }
 
@@ -35,7 +45,12 @@ fn starting(tables: &[u8], code: &[u8]) -> Vec<u8> {
 struct Stage {
     sandbox: Arc<Sandbox>,
     directory: PathBuf,
+    /// Log lines as pairs.
+    lines: Arc<Mutex<Vec<LogPairs>>>,
 }
+
+/// The pairs of a log line.
+type LogPairs = Vec<(String, String)>;
 
 impl Stage {
     async fn new(name: &str) -> Self {
@@ -52,6 +67,7 @@ impl Stage {
                 &bulkhead_outbound::proxy::OutboundNetwork::default(),
             ),
             directory,
+            lines: Arc::default(),
         }
     }
 
@@ -61,7 +77,11 @@ impl Stage {
         let component = Component::from_binary(&runtime.resources.engine, wasm).unwrap();
         let component = runtime.linkers.secrets_engines.instantiate_pre(&component).unwrap();
         let (name, deadline) = ("harm".to_owned(), Instant::now() + time);
-        let context = detached::context(&name, deadline);
+        let lines = Arc::clone(&self.lines);
+        let services = detached::logging_services(Arc::new(move |_, _, _, pairs| {
+            lines.lock().unwrap().push(pairs.to_vec());
+        }));
+        let context = CallContext { services, ..detached::context(&name, deadline) };
         let identity = ComponentIdentity {
             name,
             version: String::new(),
@@ -100,6 +120,31 @@ async fn a_start_that_loops_ends_at_its_deadline() {
         Ok(()),
         "the next one is let be"
     );
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn backtrace_names_are_readable_and_bounded() {
+    let stage = Stage::new("backtrace").await;
+    for (name, shown) in [
+        (&b"_ZN4core9panicking5panic17h0123456789abcdefE"[..], "core::panicking::panic"),
+        (b"_ZN3foo3barEi", "foo::bar(int)"),
+        (b"main.(*T).run", "main.(*T).run"),
+        (b"a\x1b[2J\nlevel=error event=forged", "a\u{fffd}[2J"),
+        ("\u{202e}exe.gnp\u{feff}".as_bytes(), "\u{fffd}exe.gnp\u{fffd}"),
+        (&b"x".repeat(1 << 20), "xxxxxxxx"),
+        (b"\xff\xfe", "<wasm function 0>"),
+    ] {
+        let component = starting_as(name, &[], &[0]);
+        let failure = stage.instantiated(&component, AT_LEISURE).await.unwrap_err();
+        assert!(!failure.message.contains(shown), "{failure:?}");
+        let pairs = stage.lines.lock().unwrap().pop().unwrap();
+        let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["trap", "backtrace"], "{pairs:?}");
+        let (_, frames) = &pairs[1];
+        assert!(frames.starts_with("0x") && frames.contains(shown), "{shown}: {frames}");
+        assert!(frames.len() <= limits::FRAME_BYTES && !frames.contains(char::is_control));
+    }
     stage.end().await;
 }
 

@@ -106,6 +106,23 @@ pub(crate) const HASH_WORK_SHARE: usize = 8;
 pub(crate) const LOG_LINES: u32 = 64;
 /// Maximum bytes of a log line, a warning or a failure message; the rest is cut.
 pub(crate) const TEXT_BYTES: usize = 4_096;
+/// Maximum bytes that are stored of the beginning and of the end of a component's standard output,
+/// and of its standard error.
+pub(crate) const OUTPUT_BYTES: usize = 8 << 10;
+/// Maximum number of log lines about one of these streams in a call; an even number.
+pub(crate) const OUTPUT_LINES: usize = 32;
+/// Maximum number of such log lines of a call and its nested calls.
+pub(crate) const OUTPUT_LINES_OF_CALL: u32 = 128;
+/// Maximum bytes of such a line; the rest is cut.
+pub(crate) const OUTPUT_LINE_BYTES: usize = 1_024;
+/// Maximum bytes of the last lines of the standard error in the report of a trap.
+pub(crate) const LAST_WORDS_BYTES: usize = 2_048;
+/// Maximum bytes of the text of a backtrace before its frames are cut.
+pub(crate) const BACKTRACE_BYTES: usize = 16 << 10;
+/// Maximum number of frames of a backtrace.
+pub(crate) const FRAMES: usize = 32;
+/// Maximum bytes of a frame.
+pub(crate) const FRAME_BYTES: usize = 160;
 /// Maximum number of warnings of an answer.
 pub(crate) const WARNINGS: usize = 32;
 /// Maximum number of headers of a reply of plain HTTP, and maximum bytes of all their names and

@@ -18,6 +18,7 @@ mod allocator;
 mod answers;
 mod floods;
 mod leaks;
+mod prints;
 mod reaches;
 mod steps;
 mod traps;
@@ -94,6 +95,10 @@ const ACTS: &[Act] = &[
     act("secret-in-lane", leaks::secret_in_lane),
     leasing("secret-in-tag", leaks::secret_in_tag),
     act("foreign-key", leaks::foreign_key),
+    act("secret-in-output", prints::secret),
+    act("secret-in-panic", prints::secret_in_panic),
+    act("flood-of-output", prints::flood),
+    act("forged-output", prints::forged),
     act("unmarked-nested", reaches::unmarked_nested),
     nested("database-without-grant", reaches::every_function),
     act("private-keys-without-grant", reaches::every_private_key),
