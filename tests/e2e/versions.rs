@@ -540,6 +540,16 @@ fn a_rollback_is_shown_at_the_mount() {
         mount.body["data"]["plugin_rollback_state"].clone()
     };
     assert_eq!(state(), Value::Null);
+    let condition = || {
+        let mount = root.read("sys/mounts/third").expect(200);
+        let health = root.read("sys/health").expect(200);
+        let codes: Vec<Value> = health.body["degraded"]
+            .as_array()
+            .map(|all| all.iter().map(|one| one["code"].clone()).collect())
+            .unwrap_or_default();
+        (mount.text("status").to_owned(), mount.text("status_reason").to_owned(), json!(codes))
+    };
+    assert_eq!(condition(), ("serving".to_owned(), String::new(), json!([])));
     let crash_until = |status: &str| {
         until_true("the rollback is shown", SOON, || {
             root.attempt("GET", "third/panic", b"").unwrap();
@@ -547,7 +557,13 @@ fn a_rollback_is_shown_at_the_mount() {
         });
     };
     swap(root, "2.0.0").expect(204);
+    let (word, reason, codes) = condition();
+    assert_eq!((word.as_str(), codes), ("on-probation", json!(["mounts-on-probation"])));
+    assert!(reason.contains("crashes bring version 1.0.0 back"), "{reason}");
     crash_until("rolled-back");
+    let (word, reason, codes) = condition();
+    assert_eq!((word.as_str(), codes), ("rolled-back", json!(["mounts-rolled-back"])));
+    assert!(reason.starts_with("version 1.0.0 serves instead of version 2.0.0"), "{reason}");
     let rolled_back = state();
     assert_eq!((&rolled_back["from"], &rolled_back["to"]), (&json!("2.0.0"), &json!("1.0.0")));
     assert!(rolled_back["reason"].as_str().unwrap().contains("crashed 4 times"), "{rolled_back}");
@@ -559,6 +575,10 @@ fn a_rollback_is_shown_at_the_mount() {
     swap(root, "3.0.0").expect(204);
     assert_eq!(state(), Value::Null, "the next swap forgets the last rollback");
     crash_until("failed");
+    // The mount rests first, for the breaker is open.
+    let (word, _, codes) = condition();
+    assert!(["resting", "rollback-failed"].contains(&word.as_str()), "{word}");
+    assert_eq!(codes, json!([format!("mounts-{word}")]));
     assert_eq!(versions(root), both("3.0.0"));
     assert!(state()["reason"].as_str().unwrap().contains("schemas up to 2"), "{}", state());
 }
@@ -708,6 +728,11 @@ fn a_repaired_version_completes_a_failed_migration() {
         let refused = root.attempt("GET", "third/acts", b"").unwrap();
         assert_eq!(refused.status, 503, "{refused:?}");
         assert!(refused.errors().contains("the record 02700 is broken"), "{refused:?}");
+        let mount = root.read("sys/mounts/third").expect(200);
+        assert_eq!(mount.text("status"), "migration-unfinished", "{mount:?}");
+        assert!(mount.text("status_reason").contains("02700 is broken"), "{mount:?}");
+        let health = root.read("sys/health").expect(200).body["degraded"].clone();
+        assert_eq!(health[0]["code"], "mounts-migration-unfinished", "{health}");
         let refused = swap(root, "1.0.0").expect(400);
         for part in ["between schema 6 and schema 7", "5 steps", "writes schema 6"] {
             assert!(refused.errors().contains(part), "{refused:?}");

@@ -5,6 +5,7 @@
 //! monitoring and the log say "well"; and a log that repeats the condition at each health request.
 
 use crate::audit::Audit;
+use crate::mounts::MountCondition;
 use crate::snapshots::SnapshotWatch;
 use bulkhead_access::background::DueWorkSuspension;
 use bulkhead_access::log::{Log, LogCause, cause};
@@ -49,6 +50,13 @@ pub enum HealthCondition {
     },
     /// No due work runs.
     DueWorkSuspended(DueWorkSuspension),
+    /// Some mounts do not serve as usual.
+    Mounts {
+        /// The condition of these mounts.
+        condition: MountCondition,
+        /// Number of these mounts.
+        mounts: usize,
+    },
 }
 
 impl HealthCondition {
@@ -64,6 +72,7 @@ impl HealthCondition {
             Self::SealUnreachable => "seal-unreachable",
             Self::SnapshotFailing { .. } => "snapshot-failing",
             Self::DueWorkSuspended(_) => "due-work-suspended",
+            Self::Mounts { condition, .. } => condition.health_code(),
         }
     }
 
@@ -108,6 +117,14 @@ impl HealthCondition {
                 suspension.reason(),
                 suspension.remedy()
             ),
+            Self::Mounts { condition, mounts } => {
+                let count = match mounts {
+                    1 => "1 mount is".to_owned(),
+                    mounts => format!("{mounts} mounts are"),
+                };
+                let code = condition.code();
+                format!("{count} {code}; sys/mounts and sys/auth name the cause")
+            }
         }
     }
 
@@ -118,7 +135,12 @@ impl HealthCondition {
     }
 
     fn level(&self) -> LogLevel {
-        if self.is_fatal() { LogLevel::Error } else { LogLevel::Warn }
+        match self {
+            _ if self.is_fatal() => LogLevel::Error,
+            // The usual state after each swap.
+            Self::Mounts { condition: MountCondition::OnProbation, .. } => LogLevel::Info,
+            _ => LogLevel::Warn,
+        }
     }
 }
 
@@ -151,14 +173,14 @@ impl HealthWatch {
         self.seal_fails.store(fails, Ordering::Relaxed);
     }
 
-    /// Returns the present conditions, and logs each condition that began or ended since the last
-    /// review. Writes nothing to store or devices.
+    /// Returns the present conditions, with the conditions `others` of other parts, and logs each
+    /// condition that began or ended since the last review. Writes nothing to store or devices.
     pub(crate) fn review(
         &self,
         store: &Store,
         audit: &Audit,
         snapshots: &SnapshotWatch,
-        suspension: Option<DueWorkSuspension>,
+        others: impl IntoIterator<Item = HealthCondition>,
     ) -> Vec<HealthCondition> {
         // The lock also orders the look: an older look must not end a condition of a newer look.
         let mut reported = sync::lock(&self.reported);
@@ -166,7 +188,7 @@ impl HealthWatch {
         if self.seal_fails.load(Ordering::Relaxed) {
             conditions.push(HealthCondition::SealUnreachable);
         }
-        conditions.extend(suspension.map(HealthCondition::DueWorkSuspended));
+        conditions.extend(others);
         self.report(&mut reported, &conditions);
         conditions
     }
@@ -216,66 +238,4 @@ fn audit_condition(failing: usize, devices: usize) -> Option<HealthCondition> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Default)]
-    struct Lines(Mutex<Vec<String>>);
-
-    impl Log for Lines {
-        fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
-            let code = pairs.first().map(|(_, code)| code.as_str()).unwrap_or_default();
-            sync::lock(&self.0).push(format!("{} {event} {code}", level.word()));
-        }
-    }
-
-    #[test]
-    fn each_condition_is_logged_at_beginning_and_end() {
-        let lines = Arc::new(Lines::default());
-        let log: Arc<dyn Log> = lines.clone();
-        let watch = HealthWatch::new(&log);
-        let clock = |seconds| HealthCondition::ClockBehind { seconds };
-        for conditions in [
-            &[][..],
-            &[HealthCondition::DiskFull],
-            &[HealthCondition::DiskFull, clock(60)],
-            &[HealthCondition::DiskFull, clock(61)],
-            &[clock(62)],
-            &[HealthCondition::WritesStopped],
-            &[HealthCondition::SnapshotFailing { failing: 1 }],
-            &[HealthCondition::SnapshotFailing { failing: 2 }],
-            &[],
-        ] {
-            watch.report(&mut sync::lock(&watch.reported), conditions);
-        }
-        assert_eq!(
-            *sync::lock(&lines.0),
-            [
-                "warn health-degraded disk-full",
-                "warn health-degraded clock-behind",
-                "info health-restored disk-full",
-                "error health-degraded writes-stopped",
-                "info health-restored clock-behind",
-                "warn health-degraded snapshot-failing",
-                "info health-restored writes-stopped",
-                "info health-restored snapshot-failing",
-            ]
-        );
-    }
-
-    #[test]
-    fn failing_audit_devices_degrade_or_stop_the_service() {
-        let degraded = HealthCondition::AuditDegraded { failing: 1, devices: 2 };
-        for (failing, devices, expected) in [
-            (0, 0, None),
-            (0, 2, None),
-            (1, 2, Some(degraded)),
-            (1, 1, Some(HealthCondition::AuditStopped)),
-            (2, 2, Some(HealthCondition::AuditStopped)),
-        ] {
-            assert_eq!(audit_condition(failing, devices), expected, "{failing} of {devices}");
-        }
-        assert!(!degraded.is_fatal() && HealthCondition::AuditStopped.is_fatal());
-        assert!(degraded.message().starts_with("1 of 2 audit devices"), "{}", degraded.message());
-    }
-}
+mod tests;

@@ -35,12 +35,13 @@ async fn list(call: PublicCall<'_>) -> Result<Response, Failure> {
     if acl.is_none() && request.token.as_ref().is_some_and(|sent| !sent.expose().is_empty()) {
         return Err(Failure::denied("bad token: the token is unknown, expired or revoked"));
     }
+    let now = core.store.now();
     let seen = |class| {
         let mut seen = Map::new();
         for one in serving(core, class) {
             let name = one.record().path.listed().to_owned();
             if may_reach_mount(acl, &one) {
-                seen.insert(name, one.info().into());
+                seen.insert(name, one.info(now).into());
             } else if one.record().settings.listing_visibility == ListingVisibility::Unauth {
                 seen.insert(name, info::brief(one.record()).into());
             }
@@ -67,7 +68,7 @@ async fn read(call: PublicCall<'_>) -> Result<Response, Failure> {
              to path {path}"
         ))
     })?;
-    let mut info = found.info();
+    let mut info = found.info(core.store.now());
     info.insert("path".to_owned(), json!(found.record().path));
     Ok(public_data(call.request, info))
 }

@@ -116,9 +116,10 @@ async fn present_auth_tuning(question: PresentQuestion<'_>) -> Result<Map<String
 
 /// Returns all mounts of a class.
 pub(super) fn list_in(class: MountClass, call: &PermittedCall<'_>) -> Reply {
+    let now = call.core.store.now();
     let listed = serving(call.core, class)
         .into_iter()
-        .map(|one| (one.record().path.listed().to_owned(), one.info().into()));
+        .map(|one| (one.record().path.listed().to_owned(), one.info(now).into()));
     ReplyBody::Copied(listed.collect()).into()
 }
 
@@ -129,7 +130,7 @@ pub(super) async fn read_in(
     path: &str,
 ) -> Result<Reply, Failure> {
     let found = MountListingEntry::at(call.core, class, path)?;
-    let mut info = found.info();
+    let mut info = found.info(call.core.store.now());
     let only_copies = only_copies::of_mount(call.unit, &found.record().uuid).await?;
     if !only_copies.is_empty() {
         info.insert("only_copies".to_owned(), json!(only_copies));

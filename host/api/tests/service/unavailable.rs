@@ -66,6 +66,16 @@ async fn mount_with_unloadable_version_accepts_another_version() {
     assert!(reason.contains("register it again"), "{listed}");
     assert_eq!(listed["third/"]["deprecation_status"], "unavailable");
     assert_eq!(listed["third/"]["running_plugin_version"], "1.0.0");
+    assert_eq!(listed["third/"]["status"], "unavailable");
+    assert_eq!(listed["third/"]["status_reason"], listed["third/"]["unavailable_reason"]);
+    assert!(listed["third/"]["status_since"].as_str().unwrap().ends_with('Z'), "{listed}");
+    let (_, health) = bed.read("sys/health").await;
+    let degraded = health["degraded"].as_array().unwrap();
+    let mounts = degraded.iter().find(|one| one["code"] == "mounts-unavailable").unwrap();
+    assert!(
+        mounts["message"].as_str().unwrap().starts_with("3 mounts are unavailable;"),
+        "{health}"
+    );
     let tune = async |fields: Value| bed.write("sys/mounts/third/tune", fields).await;
     let (status, refused) = tune(json!({"description": "x"})).await;
     assert_eq!((status, error(&refused).contains("give plugin_version")), (503, true), "{refused}");
@@ -81,6 +91,8 @@ async fn mount_with_unloadable_version_accepts_another_version() {
     let (_, read) = bed.read("sys/mounts/third").await;
     assert_eq!(read["data"]["running_plugin_version"], "2.0.0");
     assert_eq!(read["data"]["unavailable_reason"], "");
+    let (status, since) = (&read["data"]["status"], &read["data"]["status_since"]);
+    assert_eq!((status, since), (&json!("serving"), &json!("")));
     let directory = bed.stop().await;
     let bed = bare(directory).await;
     assert_eq!(bed.read("third/note/visits").await.1["data"]["note"], 1, "after a start, too");

@@ -7,6 +7,7 @@ use crate::session::Session;
 use serde_json::Value;
 
 /// A column after the path.
+#[derive(Clone, Copy)]
 pub(super) struct TableColumn {
     /// Heading.
     pub(super) head: &'static str,

@@ -183,6 +183,16 @@ const BRIEF: [TableColumn; 3] = [
     TableColumn { head: "Description", at: "/description" },
 ];
 
+/// The last column of mounts that do not serve as usual.
+const STATUS: TableColumn = TableColumn { head: "Status", at: "/status" };
+
+/// The last columns of the detailed list if a mount does not serve as usual.
+const DETAILED_STATUS: [TableColumn; 3] = [
+    STATUS,
+    TableColumn { head: "Since", at: "/status_since" },
+    TableColumn { head: "Reason", at: "/status_reason" },
+];
+
 const DETAILED: [TableColumn; 11] = [
     TableColumn { head: "Type", at: "/type" },
     TableColumn { head: "Accessor", at: "/accessor" },
@@ -203,8 +213,24 @@ pub(super) fn list(session: &mut Session<'_, '_>, kind: MountKind) -> Result<u8,
     let noun = kind.noun();
     let answer = session
         .ask(&format!("listing every {noun}"), &ServerRequest::new(Method::GET, kind.base()))?;
-    let columns = if session.options.switch("detailed") { &DETAILED[..] } else { &BRIEF };
-    listing::show(session, &answer, columns, &format!("there is no {noun}"))
+    let (usual, status) = match session.options.switch("detailed") {
+        true => (&DETAILED[..], &DETAILED_STATUS[..]),
+        false => (&BRIEF[..], &[STATUS][..]),
+    };
+    let status = if all_serve(&answer) { &[] } else { status };
+    let columns = [usual, status].concat();
+    listing::show(session, &answer, &columns, &format!("there is no {noun}"))
+}
+
+/// Returns true if all mounts serve as usual. The table then has the columns of published clients,
+/// which scripts know.
+fn all_serve(answer: &ServerAnswer) -> bool {
+    let data = answer.body.get("data").and_then(Value::as_object);
+    let is_serving = |mount: &Value| {
+        let status = mount.get("status").and_then(Value::as_str);
+        status.is_none_or(|status| status == "serving")
+    };
+    data.into_iter().flatten().all(|(_, mount)| is_serving(mount))
 }
 
 /// Runs `enable TYPE`.

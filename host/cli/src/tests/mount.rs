@@ -45,6 +45,32 @@ fn detailed_list_shows_lifetimes_and_running_version() {
 }
 
 #[test]
+fn list_shows_status_of_mounts_with_condition() {
+    let mut degraded = mounts();
+    degraded["data"]["sys/"]["status"] = json!("serving");
+    let database = degraded["data"]["database/"].as_object_mut().unwrap();
+    for (name, value) in [
+        ("status", "resting"),
+        ("status_since", "2026-11-28T21:30:00Z"),
+        ("status_reason", "it crashed\u{1b}[2J"),
+    ] {
+        database.insert(name.to_owned(), json!(value));
+    }
+    let (ran, _) = against(200, &degraded, &["secrets", "list"], "");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].ends_with("Status") && lines[2].ends_with("resting"), "{}", ran.out);
+    assert!(lines[3].ends_with("serving") && !ran.out.contains("crashed"), "{}", ran.out);
+    let (ran, _) = against(200, &degraded, &["auth", "list", "-detailed"], "");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].contains("Status") && lines[0].ends_with("Reason"), "{}", ran.out);
+    assert!(
+        lines[2].contains("2026-11-28T21:30:00Z") && lines[2].ends_with("it crashed\\u{1b}[2J"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn json_list_maps_paths_to_mounts() {
     let (ran, _) = against(200, &mounts(), &["secrets", "list", "-format=json"], "");
     assert_eq!(serde_json::from_str::<Value>(&ran.out).unwrap(), mounts()["data"]);

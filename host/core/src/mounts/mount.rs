@@ -1,6 +1,6 @@
 //! A mount: its record, its component, and the resources that its calls share.
 
-use super::breaker::{Breaker, BreakerChange, BreakerPass, MountRest};
+use super::breaker::{Breaker, BreakerChange, BreakerPass, MountRest, RestReading};
 use super::class::MountClass;
 use super::due_writes::DueWrites;
 use super::gate::{ClosedGate, MountGate, PausedGate};
@@ -284,6 +284,11 @@ impl Mount {
     /// Lets calls in again at once, as if the component had never crashed.
     pub(crate) fn close_breaker(&self) {
         self.breaker.close();
+    }
+
+    /// Returns the rest of the mount after crashes.
+    pub(super) fn rest(&self) -> Option<RestReading> {
+        self.breaker.rest()
     }
 
     /// Returns the number of crashes in a row.

@@ -324,10 +324,10 @@ impl MountTable {
         let found = self.unavailable.iter().find(|(_, mount)| mount.record.uuid == record.uuid);
         let Some((path, mount)) = found else { return };
         if mount.record.revision < record.revision {
-            let (path, why) = (path.clone(), mount.why.clone());
+            let (path, why, since) = (path.clone(), mount.why.clone(), mount.since);
             self.unavailable.remove(&path);
             let at = key(&record.path).to_owned();
-            self.unavailable.insert(at, UnavailableMount { record, why });
+            self.unavailable.insert(at, UnavailableMount { record, why, since });
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::record::MountRecord;
 use bulkhead_wire::failure::{Failure, FailureKind};
+use std::time::Instant;
 
 /// A mount without its plugin, and the reason.
 #[derive(Clone)]
@@ -15,6 +16,7 @@ pub struct UnavailableMount {
     pub record: MountRecord,
     /// Cause of the unavailability, quoted in the answer to every request.
     pub why: String,
+    pub(super) since: Instant,
 }
 
 impl UnavailableMount {

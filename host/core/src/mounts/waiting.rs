@@ -5,6 +5,7 @@ use super::table::{Mounts, key};
 use super::unavailable::UnavailableMount;
 use crate::catalog::PluginType;
 use std::sync::Arc;
+use std::time::Instant;
 
 impl Mounts {
     /// Marks a mount as unavailable.
@@ -13,7 +14,11 @@ impl Mounts {
         if let Some(mount) = table.by_uuid.get(&record.uuid).map(Arc::clone) {
             table.remove(&mount);
         }
-        table.unavailable.insert(key(&record.path).to_owned(), UnavailableMount { record, why });
+        let before = table.unavailable.get(key(&record.path));
+        let since = before.map_or_else(Instant::now, |before| before.since);
+        table
+            .unavailable
+            .insert(key(&record.path).to_owned(), UnavailableMount { record, why, since });
     }
 
     /// Marks the mount of `record` as unavailable, with its newest record.

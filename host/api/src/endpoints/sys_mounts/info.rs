@@ -3,7 +3,7 @@
 
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::timestamp::timestamp;
-use bulkhead_core::mounts::{MountClass, MountRecord, RunningPlugin};
+use bulkhead_core::mounts::{MountClass, MountRecord, MountStatus, RunningPlugin};
 use serde_json::{Map, Value, json};
 
 /// Returns the whole object. Lifetimes are shown as they were set; 0 stands for the system's
@@ -27,6 +27,19 @@ pub(super) fn info(record: &MountRecord, running: RunningPlugin<'_>) -> Map<Stri
     ];
     info.extend(more.map(|(name, value)| (name.to_owned(), value)));
     info
+}
+
+/// Returns the members for the condition of the mount: the word, the begin and the cause. A mount
+/// that serves as usual has the word `serving`, and no begin.
+pub(super) fn status_members(status: Option<MountStatus>) -> Map<String, Value> {
+    let (word, since, message) = match status {
+        Some(MountStatus { condition, since, message }) => (condition.code(), since, message),
+        None => ("serving", None, String::new()),
+    };
+    let since = since.map_or_else(|| json!(""), |since| timestamp(since / 1_000));
+    let members =
+        [("status", json!(word)), ("status_since", since), ("status_reason", json!(message))];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Returns the last automatic rollback of the plugin's version, or null if there was no rollback

@@ -4,7 +4,8 @@ use super::info;
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{
-    BuiltinMount, Mount, MountClass, MountPhase, MountRecord, RunningPlugin, UnavailableMount,
+    BuiltinMount, Mount, MountClass, MountPhase, MountRecord, MountStatus, RunningPlugin,
+    UnavailableMount,
 };
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
@@ -78,9 +79,19 @@ impl MountListingEntry {
         info::effective_config(self.record(), self.running(), system)
     }
 
-    /// Returns the object of decision H13.
-    pub(crate) fn info(&self) -> Map<String, Value> {
+    /// Returns the condition of the mount at the store time `now`, in milliseconds.
+    fn status(&self, now: u64) -> Option<MountStatus> {
+        match self {
+            Self::Mount(mount) => mount.status(now),
+            Self::Builtin(..) => None,
+            Self::Unavailable(mount) => Some(mount.status(now)),
+        }
+    }
+
+    /// Returns the object of decision H13 at the store time `now`, in milliseconds.
+    pub(crate) fn info(&self, now: u64) -> Map<String, Value> {
         let mut info = info::info(self.record(), self.running());
+        info.extend(info::status_members(self.status(now)));
         if let Self::Unavailable(mount) = self {
             info.insert("deprecation_status".to_owned(), "unavailable".into());
             info.insert("unavailable_reason".to_owned(), mount.why.clone().into());
