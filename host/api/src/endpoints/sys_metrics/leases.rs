@@ -3,16 +3,12 @@
 use super::family::MetricFamilies;
 use super::registration::{MetricGroup, Registration, gauge};
 use bulkhead_core::Core;
-use bulkhead_store::Space;
 use bulkhead_wire::failure::Failure;
-
-/// Maximum number of counted leases, so that a request takes a bounded time.
-const MAX_COUNTED_LEASES: u32 = 1_000_000;
 
 const LEASES: Registration<0> = gauge(
     "bulkhead_expire_num_leases",
     [],
-    "leases that have not ended",
+    "leases of secrets and of tokens that have not ended",
     "how many leases wait for their end",
 );
 const IRREVOCABLE: Registration<0> = gauge(
@@ -45,8 +41,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
 /// # Errors
 /// The store's failure.
 pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
-    let leases = core.store.count(Space::Lease, "", MAX_COUNTED_LEASES).await?;
-    families.add(&LEASES, [LEASES.series([], u64::from(leases))]);
+    let leases = core.quotas.leases.read(&core.store).await?;
+    families.add(&LEASES, [LEASES.series([], leases.sum())]);
     let irrevocable: u64 = core.leases.count_irrevocable().await?.values().sum();
     families.add(&IRREVOCABLE, [IRREVOCABLE.series([], irrevocable)]);
     for quota in core.quotas.read_usage(&core.store).await? {
