@@ -128,10 +128,9 @@ impl StoredBody {
     }
 
     fn unwritable(&self, error: &io::Error) -> Failure {
-        let directory = self.place.directory.display();
         let message = format!(
-            "the body cannot be stored in {directory}: {error}; check owner and free space of the \
-             data directory"
+            "the body cannot be stored in the data directory: {error}; check owner and free space \
+             of the data directory"
         );
         Failure::new(FailureKind::Unavailable, message).recordable()
     }
@@ -158,9 +157,8 @@ fn check_length(length: u64) -> Result<(), Failure> {
 fn check_space(directory: &Path, more: u64) -> Result<(), Failure> {
     let Some(shortage) = DiskShortage::find(directory, more) else { return Ok(()) };
     let message = format!(
-        "the disk of {} has {} MiB free, and this request needs {} MiB: the body, and {} MiB that \
-         stay free for the store; free some space, then send this request again",
-        directory.display(),
+        "the disk of the data directory has {} MiB free, and this request needs {} MiB: the body, \
+         and {} MiB that stay free for the store; free some space, then send this request again",
         shortage.free >> 20,
         shortage.needed >> 20,
         shortage.reserve >> 20,

@@ -146,7 +146,10 @@ impl<'a> AuditTrail<'a> {
             self.log_unrecorded();
             self.step = TrailStep::Unrecorded;
         }
-        if self.step == TrailStep::Lost { Err(unrecorded_failure()) } else { Ok(()) }
+        if self.step == TrailStep::Lost {
+            return Err(unrecorded_failure(UNRECORDED_REQUEST));
+        }
+        Ok(())
     }
 
     /// Logs an act that no device recorded.
@@ -191,8 +194,10 @@ impl<'a> AuditTrail<'a> {
         if recorded {
             return response;
         }
+        let was_entered = self.step == TrailStep::Entered;
         Box::pin(self.end_what_was_made(&response.body)).await;
-        Response::failed(&unrecorded_failure())
+        let outcome = if was_entered { UNRECORDED_ANSWER } else { UNRECORDED_REQUEST };
+        Response::failed(&unrecorded_failure(outcome))
     }
 
     /// Records the request on every device, with the reason of a refusal.
@@ -341,7 +346,18 @@ enum IssuedCredential<'a> {
     Token(&'a Secret),
 }
 
-/// Returns the failure, which tells nothing about the request.
-fn unrecorded_failure() -> Failure {
-    Failure::internal("internal error")
+/// The outcome of a request that no device recorded.
+const UNRECORDED_REQUEST: &str = "the request was not executed";
+/// The outcome of a request with an answer that no device recorded.
+const UNRECORDED_ANSWER: &str = "the answer is withheld: changes by the request stay, and a lease \
+    or token of the answer is revoked";
+
+/// Returns the failure, which names the part of the server, and nothing of the request. The first
+/// words are those of published servers.
+fn unrecorded_failure(outcome: &str) -> Failure {
+    Failure::internal(format!(
+        "internal error: no audit device can be written, and {outcome}; an operator finds the \
+         cause in the log of the server"
+    ))
+    .recordable()
 }
