@@ -38,10 +38,17 @@ const FAILED_WAKES: Registration<1> = counter(
     "which mount's rotations fail",
 );
 
+const DEGRADED: Registration<2> = gauge(
+    "bulkhead_mount_degraded",
+    ["mount", "state"],
+    "1 for a mount in a state other than serving",
+    "which mount is unavailable, rests, is on probation or was rolled back",
+);
+
 /// The metrics of this file.
 pub(super) const GROUP: MetricGroup = MetricGroup {
     mark: "metrics-mounts",
-    metrics: &[&MOUNTS, &STORED, &MAY_STORE, &ROLLBACKS, &FAILED_WAKES],
+    metrics: &[&MOUNTS, &STORED, &MAY_STORE, &ROLLBACKS, &FAILED_WAKES, &DEGRADED],
 };
 
 /// Adds the metrics of mounts.
@@ -66,6 +73,9 @@ pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<()
             families.add(&FAILED_WAKES, [FAILED_WAKES.series(path, failed)]);
         }
     }
+    let degraded = core.mounts.conditions().into_iter();
+    let degraded = degraded.map(|(path, state)| DEGRADED.series([path.as_str(), state.code()], 1));
+    families.add(&DEGRADED, degraded);
     Ok(())
 }
 
