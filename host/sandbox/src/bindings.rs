@@ -165,6 +165,7 @@ pub(crate) mod seal_plugin {
         exports: { default: async },
         with: {
             "bulkhead:plugin/types": engine_world::types,
+            "bulkhead:plugin/clock": engine_world::clock,
             "bulkhead:plugin/http": engine_world::http,
             "bulkhead:plugin/log": engine_world::log,
         },

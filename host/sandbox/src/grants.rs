@@ -79,7 +79,7 @@ impl Grants {
     }
 
     /// Creates the grants of a seal plugin: HTTP to `origin`, which the configuration of the server
-    /// names, and nothing else. `seal` names the seal in refusals.
+    /// names, the time and the log. `seal` names the seal in refusals.
     pub(crate) fn for_seal(seal: &str, origin: &Origin) -> Self {
         let rights = GrantLayers {
             mount: seal,
@@ -257,7 +257,7 @@ impl Grants {
     /// Checks an act of a seal plugin.
     fn check_seal_act(&self, act: &Act<'_>) -> Result<(), Failure> {
         match act {
-            Act::Log => Ok(()),
+            Act::Log | Act::Time => Ok(()),
             Act::Http(origin) => {
                 let wanted = Grant::from(*origin);
                 match self.configured.contains(&wanted) {

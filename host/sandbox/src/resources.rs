@@ -17,7 +17,7 @@ use bulkhead_outbound::password_changes::PasswordChanges;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_outbound::sql::{KnownTargets, SessionPools};
 use bulkhead_outbound::tls::TlsConfigs;
-use bulkhead_store::Store;
+use bulkhead_store::{Store, system_milliseconds};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -108,9 +108,10 @@ impl StoreResources {
         })
     }
 
-    /// Returns the store time in milliseconds. A seal plugin has no time, and reads 0.
+    /// Returns the store time in milliseconds. A seal plugin, which runs before a store is open, reads
+    /// the system's clock.
     pub(crate) fn now(&self) -> u64 {
-        self.store.as_ref().map_or(0, |store| store.now())
+        self.store.as_ref().map_or_else(system_milliseconds, |store| store.now())
     }
 
     /// Closes the outbound sessions of a mount, and drops the mount's data in memory.

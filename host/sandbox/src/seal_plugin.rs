@@ -1,7 +1,7 @@
 //! A seal plugin: a component that asks another server to wrap and unwrap the seal key.
 //!
-//! A seal plugin runs before any data are open, so that its calls have no store: neither time nor
-//! storage, and no mount. Each call has a fresh instance, a slot of the pool, and the limits that a
+//! A seal plugin runs before any data are open, so that its calls have no store: no storage, no
+//! mount, and the time of the system's clock. Each call has a fresh instance, a slot of the pool, and the limits that a
 //! mount has unless an operator changes them.
 //!
 //! This file prevents the seal key and the credentials of the seal from reaching a log or a

@@ -95,7 +95,7 @@ pub use activity::StoreActivity;
 pub use alarm::WorkerAlarm;
 pub use body::RecordBody;
 pub use cipher::SealKey;
-pub use clock::{ClockBehind, ClockJump};
+pub use clock::{ClockBehind, ClockJump, system_milliseconds};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};

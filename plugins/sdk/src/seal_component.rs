@@ -2,11 +2,12 @@
 //! nothing.
 
 use crate::bindings::seal_plugin::bulkhead::plugin::types;
-use crate::bindings::seal_plugin::bulkhead::plugin::{http, log};
+use crate::bindings::seal_plugin::bulkhead::plugin::{clock, http, log};
 use crate::bindings::seal_plugin::exports::bulkhead::plugin::seal;
+use crate::database_plugin::StoreTime;
 use crate::host::{Http, Log, LogLevel};
 use crate::http::{HttpTls, Request, Response};
-use crate::seal_plugin::{SealPlugin, SealSettings};
+use crate::seal_plugin::{SealPlugin, SealSettings, SystemClock};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::marker::PhantomData;
 
@@ -75,6 +76,12 @@ impl Log for SealImports {
         };
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         log::write(level, event, &pairs.iter().map(owned).collect::<Vec<_>>());
+    }
+}
+
+impl SystemClock for SealImports {
+    fn now(&self) -> StoreTime {
+        clock::now()
     }
 }
 

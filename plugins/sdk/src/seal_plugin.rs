@@ -2,8 +2,9 @@
 //! implements.
 //!
 //! A seal plugin keeps nothing between calls. The plugin runs before any data are open, so that
-//! HTTP to one origin and the operator's log are its whole view of the host.
+//! HTTP to one origin, the time and the operator's log are its whole view of the host.
 
+use crate::database_plugin::StoreTime;
 use crate::host::{Http, Log};
 use bulkhead_wire::description::SealDescription;
 use bulkhead_wire::failure::Failure;
@@ -30,10 +31,17 @@ pub struct OpenedKey {
     pub newest_key_id: String,
 }
 
-/// A seal plugin's view of the host.
-pub trait SealHost: Http + Log {}
+/// The system's clock, for the times of signatures. No store corrects the clock before the data are
+/// open.
+pub trait SystemClock {
+    /// Returns milliseconds since 1970.
+    fn now(&self) -> StoreTime;
+}
 
-impl<H: Http + Log> SealHost for H {}
+/// A seal plugin's view of the host.
+pub trait SealHost: Http + Log + SystemClock {}
+
+impl<H: Http + Log + SystemClock> SealHost for H {}
 
 /// A seal plugin. The contract of each function is in `wit/seal.wit`.
 pub trait SealPlugin {

@@ -29,12 +29,14 @@ mod plugin_versions;
 mod raw;
 mod records;
 mod script;
+mod seal;
 mod timers;
 
 pub use auth::AuthBed;
 pub use databases::{User, plugin};
 pub use directory::{Flavour, TestDirectory};
 pub use host::TestHost;
+pub use seal::SealTestHost;
 
 use crate::answer::{Answer, Outcome};
 use crate::call::{Call, Caller, Context, Mount};

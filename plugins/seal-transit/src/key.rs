@@ -154,7 +154,7 @@ mod tests {
         let blob = ciphertext(3).into_bytes();
         let opened = Transit::unwrap_key(&host, &settings(&[]), &blob).unwrap();
         assert_eq!(opened.newest_key_id, "v3");
-        assert_eq!(host.lines(), ["newest-key-version-unknown cause=permission-denied"]);
+        assert_eq!(host.take_lines(), ["newest-key-version-unknown cause=permission-denied"]);
     }
 
     #[test]

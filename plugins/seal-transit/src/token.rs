@@ -96,10 +96,10 @@ mod tests {
     fn token_without_renewal_warns_operator() {
         let host = TestHost::answering([token(0, false)]);
         assert_eq!(Transit::renew_credentials(&host, &settings(&[])), Ok(None));
-        assert!(host.lines().is_empty(), "a token without an end needs no renewal");
+        assert!(host.take_lines().is_empty(), "a token without an end needs no renewal");
         let host = TestHost::answering([token(600, false)]);
         assert_eq!(Transit::renew_credentials(&host, &settings(&[])), Ok(None));
-        assert_eq!(host.lines(), ["seal-token-not-renewable ends-in-seconds=600"]);
+        assert_eq!(host.take_lines(), ["seal-token-not-renewable ends-in-seconds=600"]);
         assert_eq!(host.take_requests().len(), 1);
     }
 

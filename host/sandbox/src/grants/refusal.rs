@@ -16,7 +16,7 @@ pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
         }
         ComponentKind::Engine => "an engine reaches databases only through a database plugin",
         ComponentKind::SealPlugin => {
-            "a seal plugin reaches only the origin of its address, by http, and the log"
+            "a seal plugin reaches only the origin of its address, by http, the time and the log"
         }
     })
 }
