@@ -33,7 +33,7 @@ pub(crate) use initialize::{InitializeSettings, load as load_initial_blocks};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_log_level};
 pub(crate) use outbound::OutboundSettings;
-pub(crate) use seal::{SealSettings, TransitAccess};
+pub(crate) use seal::{KeeperAccess, SealSettings};
 pub(crate) use shutdown::ShutdownSettings;
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;

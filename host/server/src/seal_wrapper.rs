@@ -1,10 +1,10 @@
-//! The keeper of the key of `seal "transit"`: the component of the seal, with the token and the
-//! files of the moment.
+//! The keeper of the key of a seal: the component of the seal, with the credentials and the files of
+//! the moment.
 //!
-//! This file prevents a server that keeps an expired token: the component is loaded for each
+//! This file prevents a server that keeps an expired credential: the component is loaded for each
 //! exchange, with settings that were read again.
 
-use crate::config::TransitAccess;
+use crate::config::KeeperAccess;
 use async_trait::async_trait;
 use bulkhead_access::log::Log;
 use bulkhead_core::OfficialSeal;
@@ -34,7 +34,7 @@ pub(crate) struct KeeperSurroundings {
 
 /// The keeper that a component reaches.
 struct ComponentKeeper {
-    access: TransitAccess,
+    access: KeeperAccess,
     source: ComponentSource<'static>,
     surroundings: KeeperSurroundings,
 }
@@ -69,7 +69,7 @@ impl KeyWrapper for ComponentKeeper {
     }
 
     fn renews_credentials(&self) -> bool {
-        self.access.renews_token()
+        self.access.renews_credentials()
     }
 
     async fn check(&self) -> Result<(), Failure> {
@@ -82,13 +82,16 @@ impl KeyWrapper for ComponentKeeper {
 /// # Errors
 /// This build has no component for the seal.
 pub(crate) fn keeper(
-    access: TransitAccess,
+    access: KeeperAccess,
     surroundings: KeeperSurroundings,
 ) -> Result<Arc<dyn KeyWrapper>, String> {
-    let seal = surroundings.seals.iter().find(|seal| seal.kind == "transit").ok_or(
-        "this build has no component for seal \"transit\"; install a complete build, or write \
-         another seal",
-    )?;
+    let kind = access.kind();
+    let seal = surroundings.seals.iter().find(|seal| seal.kind == kind).ok_or_else(|| {
+        format!(
+            "this build has no component for seal {kind:?}; install a complete build, or write \
+             another seal"
+        )
+    })?;
     let (wasm, compiled) = (seal.component.wasm, Some(seal.component.compiled));
     let source = ComponentSource::Official { wasm, compiled };
     Ok(Arc::new(ComponentKeeper { access, source, surroundings }))

@@ -1,16 +1,21 @@
-//! `seal`: the way to open the data after a start. `seal "transit"` is read in `transit.rs`.
+//! `seal`: the way to open the data after a start. A seal with a key that a service encrypts is read
+//! in the file of its kind.
 //!
 //! This file prevents a key in the configuration, and a start under another seal than the author
 //! meant: a key is in a file of the server's user or in a variable, and an unsupported seal is
 //! refused with the block to write.
 
+mod awskms;
+mod credential;
+mod keeper;
 mod keeper_settings;
 mod transit;
 
-pub(crate) use transit::{TransitAccess, TransitSettings};
+pub(crate) use keeper::{KeeperAccess, KeeperSeal};
 
 use super::findings::ConfigError;
 use super::section::{BlockKinds, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
+use awskms::AWS_KMS;
 use bulkhead_core::key_wrapper::{ExternalSeal, KeyWrapper};
 use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use bulkhead_tls::NamedFile;
@@ -19,6 +24,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use transit::TRANSIT;
 use zeroize::Zeroizing;
 
 const SHAMIR_WORDS: SectionWords = SectionWords { keys: &[], blocks: &[], foreign: &[] };
@@ -34,22 +40,19 @@ struct KeyWords {
 const CURRENT: KeyWords = KeyWords { id: "current_key_id", key: "current_key" };
 const PREVIOUS: KeyWords = KeyWords { id: "previous_key_id", key: "previous_key" };
 
-/// The kind of the seal that another server opens, as it is stored with the data.
-const TRANSIT: &str = "transit";
-
 const KEY_EXAMPLE: &str = "\"file:///run/credentials/bulkhead.service/seal.key\"";
 const KEY_BYTES: usize = 32;
 /// Maximum length of a key's name, in bytes.
 const ID_MAX: usize = 128;
 
 const OTHER_SEAL: &str = "this version opens the data with Shamir's shares, entered after each \
-    start, with a key of the machine, or with the transit engine of another server; write seal \
-    \"shamir\" {}, seal \"static\" { … } or seal \"transit\" { … }";
+    start, with a key of the machine, with the transit engine of another server, or with a key of \
+    AWS or Google Cloud; write seal \"shamir\" {}, seal \"static\" { … }, seal \"transit\" { … }, \
+    seal \"awskms\" { … } or seal \"gcpckms\" { … }";
 
 /// Seals of Vault and OpenBao, and of later versions.
-const SEALS: [(&str, &str); 8] = [
+const SEALS: [(&str, &str); 7] = [
     ("alicloudkms", OTHER_SEAL),
-    ("awskms", OTHER_SEAL),
     ("azurekeyvault", OTHER_SEAL),
     ("gcpckms", OTHER_SEAL),
     ("kmip", OTHER_SEAL),
@@ -62,7 +65,7 @@ const SEALS: [(&str, &str); 8] = [
 type SealEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The maker of the keeper of a key that another server encrypts.
-type KeeperMaker<'a> = &'a dyn Fn(TransitAccess) -> Result<Arc<dyn KeyWrapper>, String>;
+type KeeperMaker<'a> = &'a dyn Fn(KeeperAccess) -> Result<Arc<dyn KeyWrapper>, String>;
 
 /// The seal of the file, before its keys are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,8 +75,8 @@ pub(crate) enum SealSettings {
     Shamir,
     /// The server opens the data with a key of its machine.
     Static { current: KeySetting, previous: Option<KeySetting> },
-    /// The server opens the data with a key that another server decrypts.
-    Transit(TransitSettings),
+    /// The server opens the data with a key that a service decrypts.
+    Keeper(KeeperSeal),
 }
 
 /// The name of a key, and the place of its value.
@@ -91,15 +94,18 @@ enum KeySource {
     Variable(String),
 }
 
+/// The reader of a block; `None`: the block is disabled, or an error is kept.
+type KeeperReader = fn(&LabelledBlock<'_>) -> Option<KeeperSeal>;
+
 /// Reads the seal.
 pub(super) fn settings(file: &ConfigSection<'_>) -> SealSettings {
     let wanted = BlockKinds {
         name: "seal",
-        kinds: ["shamir", "static", TRANSIT],
+        kinds: ["shamir", "static", TRANSIT, AWS_KMS],
         unserved: &SEALS,
         twice: "leave one of the two out",
     };
-    let [shamir, fixed, transit] = file.blocks_of_kinds(&wanted);
+    let [shamir, fixed, transit, awskms] = file.blocks_of_kinds(&wanted);
     if let Some(block) = &shamir {
         block.section(&SHAMIR_WORDS);
     }
@@ -110,19 +116,34 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> SealSettings {
             quoted(first)
         )));
     };
-    if let Some(block) = transit
-        && let Some(settings) = transit::settings(&block)
-    {
-        match (&shamir, &fixed) {
-            (None, None) => return SealSettings::Transit(settings),
-            (Some(_), _) => refuse_second(&block, "shamir"),
-            (None, Some(_)) => refuse_second(&block, "static"),
+    let mut first = match (&shamir, &fixed) {
+        (Some(_), _) => Some("shamir"),
+        (None, Some(_)) => Some("static"),
+        (None, None) => None,
+    };
+    let mut found = SealSettings::Shamir;
+    let readers: [(_, KeeperReader); 2] =
+        [(transit, transit::settings), (awskms, awskms::settings)];
+    for (block, read) in readers {
+        let Some(block) = block else { continue };
+        let Some(seal) = read(&block) else { continue };
+        match first {
+            Some(first) => refuse_second(&block, first),
+            None => {
+                first = Some(seal.kind);
+                found = SealSettings::Keeper(seal);
+            }
         }
     }
-    let Some(block) = fixed else { return SealSettings::Shamir };
+    let Some(block) = fixed else { return found };
     if shamir.is_some() {
         refuse_second(&block, "shamir");
     }
+    static_seal(&block)
+}
+
+/// Reads the block of a seal with a key of the machine. An error is kept.
+fn static_seal(block: &LabelledBlock<'_>) -> SealSettings {
     let section = block.section(&STATIC_WORDS);
     let current = key(&section, &CURRENT);
     let has_previous =
@@ -189,7 +210,7 @@ impl SealSettings {
         match self {
             Self::Shamir => "shamir",
             Self::Static { .. } => "static",
-            Self::Transit(_) => TRANSIT,
+            Self::Keeper(seal) => seal.kind,
         }
     }
 
@@ -205,9 +226,9 @@ impl SealSettings {
         let (current, previous) = match self {
             Self::Shamir => return Ok(SealSetting::Shamir),
             Self::Static { current, previous } => (current, previous),
-            Self::Transit(transit) => {
-                let keeper = keeper(transit.load(environment)?)?;
-                return Ok(SealSetting::External(ExternalSeal::new(TRANSIT, keeper)));
+            Self::Keeper(seal) => {
+                let keeper = keeper(seal.load(environment)?)?;
+                return Ok(SealSetting::External(ExternalSeal::new(seal.kind, keeper)));
             }
         };
         let current = current.load(environment)?;
@@ -270,7 +291,7 @@ impl fmt::Display for SealSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (current, previous) = match self {
             Self::Shamir => return f.write_str("opened by Shamir's shares"),
-            Self::Transit(transit) => return transit.fmt(f),
+            Self::Keeper(seal) => return seal.fmt(f),
             Self::Static { current, previous } => (current, previous),
         };
         write!(f, "opened by the key {} of {current}", quoted(&current.id))?;

@@ -111,10 +111,28 @@ const REDACTED: &str = "sys/health, sys/leader and sys/seal-status answer in ful
     hide these paths at a proxy, and leave the line out";
 const ACME: &str = "certificates are not ordered; write tls_cert_file and tls_key_file";
 
+const NO_SEAL_NAME: ForeignWord =
+    harmless("name", "a server has a single seal, without a name; leave the line out");
+const NO_SEAL_PRIORITY: ForeignWord =
+    harmless("priority", "a server has a single seal; leave the line out");
+const NO_PROFILE: &str = "profiles are not read; write access_key and secret_key, with the places \
+    of the credentials";
+const NO_ROLE: &str = "the seal assumes no role; write access_key, secret_key and session_token, \
+    and let an agent renew the files";
+
 /// Words of a seal of kind `transit`.
-pub(super) const TRANSIT_SEAL: &[ForeignWord] = &[
-    harmless("name", "a server has a single seal, without a name; leave the line out"),
-    harmless("priority", "a server has a single seal; leave the line out"),
+pub(super) const TRANSIT_SEAL: &[ForeignWord] = &[NO_SEAL_NAME, NO_SEAL_PRIORITY];
+
+/// Words of a seal of kind `awskms`.
+pub(super) const AWS_KMS_SEAL: &[ForeignWord] = &[
+    NO_SEAL_NAME,
+    NO_SEAL_PRIORITY,
+    harmless("max_retries", "the server tries again by itself; leave the line out"),
+    refused("shared_creds_filename", NO_PROFILE),
+    refused("shared_creds_profile", NO_PROFILE),
+    refused("role_arn", NO_ROLE),
+    refused("role_session_name", NO_ROLE),
+    refused("web_identity_token_file", NO_ROLE),
 ];
 
 /// Words of a listener.

@@ -1,7 +1,7 @@
 //! `seal "transit"`: its settings, the places of its token, and the refusals.
 
 use super::{STORAGE, read, refuse_all, refused};
-use crate::config::{SealSettings, TransitAccess};
+use crate::config::{KeeperAccess, SealSettings};
 use serde_json::json;
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -24,10 +24,10 @@ fn sealed(settings: &str) -> SealSettings {
 }
 
 /// Loads the seal. Returns the access that the keeper would get.
-fn load(
+pub(super) fn load(
     seal: &SealSettings,
     environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<TransitAccess, String> {
+) -> Result<KeeperAccess, String> {
     let access = RefCell::new(None);
     let stop = "the keeper is not made".to_owned();
     let loaded = seal.load(environment, &|given| {
@@ -39,16 +39,16 @@ fn load(
 }
 
 /// A folder of the test, removed at its end.
-struct TokenFolder(PathBuf);
+pub(super) struct SealFolder(PathBuf);
 
-impl TokenFolder {
-    fn new(name: &str) -> Self {
+impl SealFolder {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("bulkhead-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn write(&self, content: &str, mode: u32) -> PathBuf {
+    pub(super) fn write(&self, content: &str, mode: u32) -> PathBuf {
         let path = self.0.join("token");
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -56,7 +56,7 @@ impl TokenFolder {
     }
 }
 
-impl Drop for TokenFolder {
+impl Drop for SealFolder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).unwrap();
     }
@@ -68,7 +68,7 @@ fn by_file(path: &Path) -> SealSettings {
 
 #[test]
 fn transit_seal_reads_every_setting() {
-    let folder = TokenFolder::new("transit-settings");
+    let folder = SealFolder::new("transit-settings");
     let seal = by_file(&folder.write(&format!("{TOKEN}\n"), 0o600));
     assert_eq!(seal.kind(), "transit");
     let shown = seal.to_string();
@@ -102,7 +102,7 @@ fn transit_seal_reads_every_setting() {
 
 #[test]
 fn unusable_token_of_transit_seal_is_hidden() {
-    let folder = TokenFolder::new("transit-tokens");
+    let folder = SealFolder::new("transit-tokens");
     for content in ["", "\n", "two words of a secret", "a-secret-\u{e9}"] {
         let failure = load(&by_file(&folder.write(content, 0o600)), &|_| None).unwrap_err();
         assert!(failure.contains("are not a token"), "{failure}");
@@ -122,7 +122,7 @@ fn unusable_token_of_transit_seal_is_hidden() {
 
 #[test]
 fn variables_of_vault_that_differ_are_refused() {
-    let folder = TokenFolder::new("transit-variables");
+    let folder = SealFolder::new("transit-variables");
     let seal = by_file(&folder.write(TOKEN, 0o600));
     for (name, value, is_refused) in [
         ("VAULT_TRANSIT_SEAL_KEY_NAME", "other", true),
@@ -196,7 +196,7 @@ fn settings_of_transit_seal_are_not_shown() {
 
 #[test]
 fn scheme_and_host_are_read_in_lower_case() {
-    let folder = TokenFolder::new("transit-address");
+    let folder = SealFolder::new("transit-address");
     let token = folder.write(TOKEN, 0o600).display().to_string();
     let upper = NEEDED.replace("https://vault.example.com", "HTTPS://Vault.Example.COM");
     let upper = format!("{upper}\ntls_server_name = \"vault\"").replace("/run/token", &token);
