@@ -235,7 +235,8 @@ fn official_components_import_only_used_interfaces() {
         ),
         ("kubernetes", "storage", &["identity", "ldap", "metrics", "passwords"], &[]),
         ("jwt", "storage", &["ambient", "identity", "ldap", "metrics", "passwords"], clock),
-        ("seal-transit", "http", &["clock", "crypto", "storage"], &[]),
+        ("seal-awskms", "http", &["crypto", "storage"], &[]),
+        ("seal-transit", "http", &["crypto", "storage"], &[]),
     ] {
         let component = plugin(name);
         let imported = interfaces(&component, "bulkhead:plugin/");

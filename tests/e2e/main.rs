@@ -6,6 +6,7 @@
 mod ambient;
 mod approle;
 mod audit;
+mod aws_kms_seal;
 mod bad_components;
 mod bad_input;
 mod clock;
@@ -64,6 +65,7 @@ mod restores;
 mod root_rotation;
 mod scheduled_snapshots;
 mod scheduler;
+mod seal_service;
 mod sealed;
 mod sealed_process;
 mod seals;

@@ -6,16 +6,13 @@ mod faults;
 use bulkhead_tests::internet::Fault;
 use bulkhead_tests::operators::{Operators, give, seal_status};
 use bulkhead_tests::paths::{Folder, binary};
-use bulkhead_tests::sealed_server::{SHAMIR, SealedServer, migrate, write_policy};
+use bulkhead_tests::sealed_server::{PATIENCE, SHAMIR, SealedServer, migrate, write_policy};
 use bulkhead_tests::transit_server::{KEY, TransitServer};
 use bulkhead_tests::{static_seal, wait};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Output};
 use std::time::Duration;
-
-/// Longest wait for a change of the server's state on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A transit server, and a server that it opens, with the token in a file.
 struct TransitSeal {
@@ -63,30 +60,18 @@ impl TransitSeal {
 
     /// Kills the server and starts it again. Returns the length of the output before.
     fn start_again(&mut self) -> usize {
-        self.sealed.server.kill();
-        let before = self.sealed.server.printed().len();
-        self.sealed.server.start_again();
-        before
-    }
-
-    fn is_sealed(&self) -> bool {
-        seal_status(&self.sealed.server)["sealed"] == true
+        self.sealed.kill_and_start()
     }
 
     #[track_caller]
     fn wait_until_open(&self, operators: &Operators) {
-        wait::until_true("the server opens by itself", PATIENCE, || !self.is_sealed());
-        self.sealed.assert_open(operators);
+        self.sealed.wait_until_open(operators);
     }
 
     /// Asserts that the server answers that it is sealed, in every form.
     #[track_caller]
     fn assert_sealed(&self) {
-        let status = seal_status(&self.sealed.server);
-        assert_eq!((&status["sealed"], &status["type"]), (&json!(true), &json!("transit")));
-        assert_eq!((&status["initialized"], &status["migration"]), (&json!(true), &json!(false)));
-        self.sealed.nobody().read("sys/health").expect(503);
-        self.sealed.nobody().read("sys/policies/acl/kept").expect(503);
+        self.sealed.assert_sealed("transit");
     }
 }
 

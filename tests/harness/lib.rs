@@ -6,6 +6,7 @@
 //! need is missing, refuses or gives no answer in time.
 
 pub mod authority;
+pub mod aws_kms;
 pub mod bulkhead;
 pub mod client;
 pub mod clock;
@@ -17,6 +18,7 @@ pub mod disk;
 pub mod encoding;
 pub mod golden;
 pub mod internet;
+pub mod key_service;
 pub mod kubernetes;
 pub mod leaks;
 pub mod mariadb;

@@ -2,9 +2,13 @@
 
 use crate::operators::{Operators, seal_status};
 use crate::paths::{Folder, binary};
-use crate::{Answer, Bulkhead, Client};
+use crate::{Answer, Bulkhead, Client, wait};
 use serde_json::{Value, json};
 use std::fs;
+use std::time::Duration;
+
+/// Longest wait for a change of the server's state on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The block of a seal that people open.
 pub const SHAMIR: &str = "seal \"shamir\" {}";
@@ -80,6 +84,34 @@ impl SealedServer {
         let status = seal_status(&self.server);
         assert_eq!(status["sealed"], false, "{status}\n{}", self.server.printed());
         operators.root(&self.server).read("sys/policies/acl/kept").expect(200);
+    }
+}
+
+impl SealedServer {
+    /// Kills the server and starts it again. Returns the length of the output before.
+    pub fn kill_and_start(&mut self) -> usize {
+        self.server.kill();
+        let before = self.server.printed().len();
+        self.server.start_again();
+        before
+    }
+
+    /// Waits until the server has opened by itself.
+    #[track_caller]
+    pub fn wait_until_open(&self, operators: &Operators) {
+        let is_open = || seal_status(&self.server)["sealed"] == false;
+        wait::until_true("the server opens by itself", PATIENCE, is_open);
+        self.assert_open(operators);
+    }
+
+    /// Asserts that the server answers that it is sealed by this kind of seal, in every form.
+    #[track_caller]
+    pub fn assert_sealed(&self, kind: &str) {
+        let status = seal_status(&self.server);
+        assert_eq!((&status["sealed"], &status["type"]), (&json!(true), &json!(kind)));
+        assert_eq!((&status["initialized"], &status["migration"]), (&json!(true), &json!(false)));
+        self.nobody().read("sys/health").expect(503);
+        self.nobody().read("sys/policies/acl/kept").expect(503);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Faults of the transit server: dead, sealed, slow, hanging, and full of nonsense.
 
-use super::{PATIENCE, TransitSeal};
+use super::TransitSeal;
+use crate::seal_service::{AWAITED, REFUSED, WrongAnswer, assert_each_named};
 use bulkhead_tests::internet::{Fault, Response};
 use bulkhead_tests::operators::seal_status;
-use bulkhead_tests::sealed_server::write_policy;
+use bulkhead_tests::sealed_server::{PATIENCE, write_policy};
 use bulkhead_tests::wait;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -47,19 +48,6 @@ fn slow_and_hanging_transit_delay_start_only() {
     seal.wait_until_open(&operators);
 }
 
-/// A wrong answer to a request for decryption, and the expected line of the log.
-struct WrongAnswer {
-    name: &'static str,
-    fault: Fault,
-    event: &'static str,
-    /// Words of the cause.
-    cause: &'static str,
-}
-
-/// Events of failures that may pass, and of failures that last.
-const AWAITED: &str = "seal-key-awaited";
-const REFUSED: &str = "not-unsealed";
-
 /// Answers that no transit server gives to a request for decryption.
 fn wrong_answers() -> Vec<WrongAnswer> {
     let lie = |body: Value| Fault::Lie(Response::json(200, &body));
@@ -90,23 +78,9 @@ fn wrong_answers() -> Vec<WrongAnswer> {
 #[test]
 fn nonsense_of_transit_is_named_and_changes_nothing() {
     let (mut seal, operators) = TransitSeal::initialised();
-    for WrongAnswer { name, fault, event, cause } in wrong_answers() {
-        seal.transit.fail("/v1/transit/decrypt", fault, usize::MAX);
-        let before = seal.start_again();
-        let lines = |event: &str| -> Vec<String> {
-            let printed = seal.sealed.server.printed()[before..].to_owned();
-            // The last line may be incomplete.
-            let complete = printed.rsplit_once('\n').map_or("", |(complete, _)| complete);
-            complete.lines().filter(|line| line.contains(event)).map(str::to_owned).collect()
-        };
-        let is_named = || lines(event).iter().any(|line| line.contains(cause));
-        wait::until_true(&format!("{name}: {event} with {cause:?}"), PATIENCE, is_named);
-        seal.assert_sealed();
-        let lines = lines("cause=");
-        assert!(!lines.is_empty(), "{name}: no line has a cause");
-        assert!(lines.iter().all(|line| line.len() < 1_000), "{name}: {lines:?}");
-        seal.transit.heal();
-    }
+    let TransitSeal { transit, sealed, .. } = &mut seal;
+    let fail = |fault| transit.fail("/v1/transit/decrypt", fault, usize::MAX);
+    assert_each_named((sealed, "transit"), wrong_answers(), &fail, &|| transit.heal());
     seal.start_again();
     seal.wait_until_open(&operators);
     seal.sealed.server.assert_silent(&seal.token);

@@ -2,6 +2,7 @@
 //! the status and the text of OpenBao, because the component of the seal reads both.
 
 use crate::internet::{Request, Response};
+use crate::key_service::ServiceState;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::rand;
 use base64::Engine as _;
@@ -12,8 +13,9 @@ use std::time::{Duration, Instant};
 
 const NONCE_BYTES: usize = 12;
 
+/// Keys, tokens and the seal of the server itself.
 #[derive(Default)]
-pub(super) struct TransitState {
+pub struct TransitState {
     pub(super) keys: BTreeMap<String, TransitKey>,
     pub(super) tokens: BTreeMap<String, TransitToken>,
     pub(super) sealed: bool,
@@ -61,9 +63,10 @@ impl TransitState {
         self.tokens.insert(text.clone(), token);
         text
     }
+}
 
-    /// Returns the answer of a server without faults.
-    pub(super) fn answer(&mut self, request: &Request) -> Response {
+impl ServiceState for TransitState {
+    fn answer(&mut self, request: &Request) -> Response {
         if request.path == "/v1/sys/health" {
             let body = json!({ "initialized": true, "sealed": self.sealed, "standby": false });
             return Response::json(if self.sealed { 503 } else { 200 }, &body);
