@@ -166,6 +166,7 @@ pub(crate) mod seal_plugin {
         with: {
             "bulkhead:plugin/types": engine_world::types,
             "bulkhead:plugin/clock": engine_world::clock,
+            "bulkhead:plugin/crypto": engine_world::crypto,
             "bulkhead:plugin/http": engine_world::http,
             "bulkhead:plugin/log": engine_world::log,
         },

@@ -78,9 +78,9 @@ impl Grants {
         Self { part: ComponentKind::Described, ..Self::of(&rights) }
     }
 
-    /// Creates the grants of a seal plugin: HTTP to `origin`, which the configuration of the server
-    /// names, the time and the log. `seal` names the seal in refusals.
-    pub(crate) fn for_seal(seal: &str, origin: &Origin) -> Self {
+    /// Creates the grants of a seal plugin: HTTP to `origins`, which the configuration of the
+    /// server names, the time, signatures and the log. `seal` names the seal in refusals.
+    pub(crate) fn for_seal(seal: &str, origins: &[Origin]) -> Self {
         let rights = GrantLayers {
             mount: seal,
             maker: Publisher::Official,
@@ -88,7 +88,7 @@ impl Grants {
             ceiling: None,
             granted: Some(&[]),
         };
-        let configured = Arc::new([Grant::from(origin)]);
+        let configured = origins.iter().map(Grant::from).collect();
         Self { part: ComponentKind::SealPlugin, configured, ..Self::of(&rights) }
     }
 
@@ -257,7 +257,7 @@ impl Grants {
     /// Checks an act of a seal plugin.
     fn check_seal_act(&self, act: &Act<'_>) -> Result<(), Failure> {
         match act {
-            Act::Log | Act::Time => Ok(()),
+            Act::Log | Act::Time | Act::Crypto(CryptoVerb::Sign) => Ok(()),
             Act::Http(origin) => {
                 let wanted = Grant::from(*origin);
                 match self.configured.contains(&wanted) {

@@ -108,8 +108,8 @@ impl StoreResources {
         })
     }
 
-    /// Returns the store time in milliseconds. A seal plugin, which runs before a store is open, reads
-    /// the system's clock.
+    /// Returns the store time in milliseconds. A seal plugin, which runs before a store is open,
+    /// reads the system's clock.
     pub(crate) fn now(&self) -> u64 {
         self.store.as_ref().map_or_else(system_milliseconds, |store| store.now())
     }

@@ -1,12 +1,13 @@
 //! A seal plugin: a component that asks another server to wrap and unwrap the seal key.
 //!
 //! A seal plugin runs before any data are open, so that its calls have no store: no storage, no
-//! mount, and the time of the system's clock. Each call has a fresh instance, a slot of the pool, and the limits that a
-//! mount has unless an operator changes them.
+//! mount, and the time of the system's clock. Each call has a fresh instance, a slot of the pool,
+//! and the limits that a mount has unless an operator changes them.
 //!
 //! This file prevents the seal key and the credentials of the seal from reaching a log or a
 //! failure: both are secrets of the call before the component runs. This file also prevents a
-//! component from another origin: only a component of this binary can be loaded (decision H93).
+//! component from another origin than those of its addresses: only a component of this binary can
+//! be loaded (decision H93).
 
 use crate::admission::{self, AdmissionOutcome, CallPriority, SlotPermit, SlotRequest};
 use crate::bindings::seal_plugin::SealPluginPre;
@@ -158,7 +159,7 @@ impl SealPlugin {
         drop(slot);
         let settings = SealSettings::check(&description, settings)?;
         let SealDescription { name, version, .. } = description;
-        let grants = Grants::for_seal(&format!("seal {name:?}"), &settings.origin);
+        let grants = Grants::for_seal(&format!("seal {name:?}"), &settings.origins);
         let identity = ComponentIdentity { name, version, digest, maker: Publisher::Official };
         Ok(Self {
             runtime: Arc::clone(runtime),

@@ -1,6 +1,6 @@
 //! The settings of a seal plugin, checked against the plugin's description.
 //!
-//! This file prevents a seal plugin from reaching another server than the address in the
+//! This file prevents a seal plugin from reaching another server than the addresses in the
 //! configuration, and a secret setting from reaching a text: both follow from the description,
 //! before the plugin runs.
 
@@ -17,8 +17,8 @@ pub(crate) struct SealSettings {
     pub(crate) text: Zeroizing<String>,
     /// Values that no text may show.
     pub(crate) secrets: Vec<Zeroizing<String>>,
-    /// The only server that the plugin reaches.
-    pub(crate) origin: Origin,
+    /// The only servers that the plugin reaches.
+    pub(crate) origins: Vec<Origin>,
 }
 
 impl SealSettings {
@@ -41,14 +41,21 @@ impl SealSettings {
             let Field { name, about, .. } = field;
             return Err(Failure::invalid(format!("seal {seal:?} needs {name}: {about}")));
         }
-        let (origin, _) = parse_url(text_of(settings, &description.address)).map_err(|why| {
-            Failure::invalid(format!("{} of seal {seal:?}: {why}", description.address))
-        })?;
+        // A further address that is not set gives no origin.
+        let further = description.further_addresses.iter();
+        let further = further.filter(|name| !text_of(settings, name).is_empty());
+        let origins = std::iter::once(&description.address).chain(further).map(|name| {
+            let url = parse_url(text_of(settings, name));
+            let url =
+                url.map_err(|why| Failure::invalid(format!("{name} of seal {seal:?}: {why}")));
+            url.map(|(origin, _)| origin)
+        });
+        let origins = origins.collect::<Result<_, _>>()?;
         let secrets = description.settings.iter().filter(|field| field.secret);
         let secrets = secrets.map(|field| text_of(settings, &field.name).to_owned().into());
         let text = serde_json::to_string(settings)
             .map_err(|_| Failure::internal("the settings of the seal are not JSON"))?;
-        Ok(Self { text: text.into(), secrets: secrets.collect(), origin })
+        Ok(Self { text: text.into(), secrets: secrets.collect(), origins })
     }
 }
 
@@ -92,10 +99,12 @@ mod tests {
             version: "1.0.0".to_owned(),
             about: "A seal for the test.".to_owned(),
             address: "url".to_owned(),
+            further_addresses: vec!["login".to_owned()],
             settings: vec![
                 field("url", FieldKind::String).required(),
                 field("pin", FieldKind::String).required().secret(),
                 field("fast", FieldKind::Bool),
+                field("login", FieldKind::String),
             ],
         }
     }
@@ -109,7 +118,14 @@ mod tests {
     fn address_and_secrets_follow_from_description() {
         let given = json!({ "url": "https://Box.example/", "pin": "4711-4711", "fast": "true" });
         let settings = check(&given).unwrap();
-        assert_eq!(settings.origin.to_string(), "https://box.example:443");
+        let shown = |settings: &SealSettings| -> Vec<String> {
+            settings.origins.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(shown(&settings), ["https://box.example:443"]);
+        let mut both = given.clone();
+        both["login"] = json!("https://Login.example:8443/token");
+        let origins = ["https://box.example:443", "https://login.example:8443"];
+        assert_eq!(shown(&check(&both).unwrap()), origins);
         assert_eq!(settings.secrets.len(), 1);
         assert_eq!(settings.secrets[0].as_str(), "4711-4711");
         assert_eq!(serde_json::from_str::<Value>(&settings.text).unwrap(), given);
@@ -123,7 +139,11 @@ mod tests {
             (json!({ "url": "", "pin": "4711-4711" }), "needs url"),
             (json!({ "url": url, "pin": 47_114_711 }), "pin of seal \"box\" must be a text"),
             (json!({ "url": url, "pin": "4711-4711", "fast": 1 }), "true or false"),
-            (json!({ "url": url, "pin": "4711-4711", "slow": "x" }), "are url, pin, fast"),
+            (json!({ "url": url, "pin": "4711-4711", "slow": "x" }), "are url, pin, fast, login"),
+            (
+                json!({ "url": url, "pin": "4711-4711", "login": "box" }),
+                "login of seal \"box\": the URL is",
+            ),
             (json!({ "url": "box:1", "pin": "4711-4711" }), "url of seal \"box\": the URL is"),
         ] {
             let message = check(&settings).err().unwrap();

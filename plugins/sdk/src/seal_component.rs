@@ -2,12 +2,12 @@
 //! nothing.
 
 use crate::bindings::seal_plugin::bulkhead::plugin::types;
-use crate::bindings::seal_plugin::bulkhead::plugin::{clock, http, log};
+use crate::bindings::seal_plugin::bulkhead::plugin::{clock, crypto, http, log};
 use crate::bindings::seal_plugin::exports::bulkhead::plugin::seal;
 use crate::database_plugin::StoreTime;
 use crate::host::{Http, Log, LogLevel};
 use crate::http::{HttpTls, Request, Response};
-use crate::seal_plugin::{SealPlugin, SealSettings, SystemClock};
+use crate::seal_plugin::{KeySigner, SealPlugin, SealSettings, SystemClock};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::marker::PhantomData;
 
@@ -82,6 +82,12 @@ impl Log for SealImports {
 impl SystemClock for SealImports {
     fn now(&self) -> StoreTime {
         clock::now()
+    }
+}
+
+impl KeySigner for SealImports {
+    fn sign(&self, algorithm: &str, private_key: &str, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        crypto::sign(algorithm, private_key, message).map_err(failure)
     }
 }
 

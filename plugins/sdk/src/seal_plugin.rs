@@ -2,7 +2,8 @@
 //! implements.
 //!
 //! A seal plugin keeps nothing between calls. The plugin runs before any data are open, so that
-//! HTTP to one origin, the time and the operator's log are its whole view of the host.
+//! HTTP to the origins of its addresses, the time, signatures and the operator's log are its whole
+//! view of the host.
 
 use crate::database_plugin::StoreTime;
 use crate::host::{Http, Log};
@@ -38,10 +39,19 @@ pub trait SystemClock {
     fn now(&self) -> StoreTime;
 }
 
-/// A seal plugin's view of the host.
-pub trait SealHost: Http + Log + SystemClock {}
+/// Signatures with a private key of the settings.
+pub trait KeySigner {
+    /// Signs the message by an algorithm with its JOSE name, such as `RS256`.
+    ///
+    /// # Errors
+    /// Invalid request for an unreadable key.
+    fn sign(&self, algorithm: &str, private_key: &str, message: &[u8]) -> Result<Vec<u8>, Failure>;
+}
 
-impl<H: Http + Log + SystemClock> SealHost for H {}
+/// A seal plugin's view of the host.
+pub trait SealHost: Http + Log + SystemClock + KeySigner {}
+
+impl<H: Http + Log + SystemClock + KeySigner> SealHost for H {}
 
 /// A seal plugin. The contract of each function is in `wit/seal.wit`.
 pub trait SealPlugin {

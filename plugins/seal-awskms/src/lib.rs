@@ -34,6 +34,7 @@ impl SealPlugin for AwsKms {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             about: "Wraps the seal key with a symmetric key of AWS KMS.".to_owned(),
             address: settings::ENDPOINT.to_owned(),
+            further_addresses: Vec::new(),
             settings: settings::fields(),
         }
     }

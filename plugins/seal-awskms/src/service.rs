@@ -1,8 +1,8 @@
 //! Requests to the key management service, and their answers.
 //!
 //! This file prevents the secret key from leaving this machine, and the plaintext from reaching a
-//! text: a request has a signature in place of the key, a redirect is a failure, and all of them are
-//! declared as secrets of each request.
+//! text: a request has a signature in place of the key, a redirect is a failure, and all of them
+//! are declared as secrets of each request.
 
 use crate::refusal::{KmsRequest, refused, unreadable};
 use crate::settings::KmsSettings;
@@ -141,8 +141,8 @@ impl<'a> KeyService<'a> {
     }
 }
 
-/// Returns whether a text is the ARN of a key, of at most 256 bytes: the host stores the text as the
-/// id of the key.
+/// Returns whether a text is the ARN of a key, of at most 256 bytes: the host stores the text as
+/// the id of the key.
 fn is_key_arn(text: &str) -> bool {
     let mut parts = text.splitn(6, ':');
     let mut next = || parts.next().unwrap_or_default();

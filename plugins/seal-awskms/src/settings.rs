@@ -1,7 +1,7 @@
 //! The settings of the seal, checked before a request is sent.
 //!
-//! This file prevents a setting from adding a header or a line to the signed text: every part of the
-//! signed text is visible ASCII.
+//! This file prevents a setting from adding a header or a line to the signed text: every part of
+//! the signed text is visible ASCII.
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::HttpTls;

@@ -1,5 +1,5 @@
-//! Signatures of requests, version 4 (AWS, "Create a signed AWS API request"): a chain of HMACs over
-//! the request, its time, the region and the service.
+//! Signatures of requests, version 4 (AWS, "Create a signed AWS API request"): a chain of HMACs
+//! over the request, its time, the region and the service.
 //!
 //! This file prevents a request from being signed for another region, time or body than the request
 //! has: the signature covers all of them.

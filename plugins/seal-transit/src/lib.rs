@@ -38,6 +38,7 @@ impl SealPlugin for Transit {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             about: "Wraps the seal key with a key of another server's transit engine.".to_owned(),
             address: settings::ADDRESS.to_owned(),
+            further_addresses: Vec::new(),
             settings: settings::fields(),
         }
     }

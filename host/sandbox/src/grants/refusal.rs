@@ -16,7 +16,8 @@ pub(super) fn outside_world_refusal(part: ComponentKind) -> Failure {
         }
         ComponentKind::Engine => "an engine reaches databases only through a database plugin",
         ComponentKind::SealPlugin => {
-            "a seal plugin reaches only the origin of its address, by http, the time and the log"
+            "a seal plugin reaches only the origins of its addresses, by http, the time, \
+             signatures and the log"
         }
     })
 }
@@ -38,8 +39,8 @@ pub(super) fn ceiling_remedy(part: ComponentKind, mount: &str, line: &Grant) -> 
 /// Returns the refusal of another server than the seal's own.
 pub(super) fn other_origin_refusal(seal: &str, wanted: &Grant) -> Failure {
     Failure::denied(format!(
-        "the plugin of {seal} may not reach {wanted}: a seal plugin reaches only the origin of its \
-         address; change the address in the configuration, if another server keeps the key"
+        "the plugin of {seal} may not reach {wanted}: a seal plugin reaches only the origins of \
+         its addresses; change the address in the configuration, if another server keeps the key"
     ))
 }
 

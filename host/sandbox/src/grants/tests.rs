@@ -372,7 +372,9 @@ fn seal_reaches_only_origin_of_address() {
         host: ServerHost::parse(host).unwrap(),
         port,
     };
-    let grants = Grants::for_seal("seal \"transit\"", &origin(true, "vault.example", 8200));
+    let origins = [origin(true, "vault.example", 8200), origin(true, "login.example", 443)];
+    let grants = Grants::for_seal("seal \"transit\"", &origins);
+    assert!(grants.check_act(&Act::Http(&origins[1])).is_ok());
     let own: Arc<[SocketAddr]> = Arc::new([]);
     let reach = grants.reach_of_origin(&origin(true, "vault.example", 8200), &own).unwrap();
     let private = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 7), 8200));
@@ -389,7 +391,10 @@ fn seal_reaches_only_origin_of_address() {
     }
     assert!(grants.reach_of_pod(&own).is_err());
     assert!(grants.check_act(&Act::Log).is_ok() && grants.check_act(&Act::Time).is_ok());
-    for act in [Act::Storage, Act::Timers, Act::Random, Act::Sql(DB), Act::IdentityToken] {
+    assert!(grants.check_act(&Act::Crypto(CryptoVerb::Sign)).is_ok());
+    let generates = Act::Crypto(CryptoVerb::GenerateKey);
+    for act in [generates, Act::Storage, Act::Timers, Act::Random, Act::Sql(DB), Act::IdentityToken]
+    {
         assert!(grants.check_act(&act).is_err(), "{act:?}");
     }
     assert!(grants.command(&LINE.parse().unwrap()).is_none());

@@ -1,7 +1,10 @@
-//! Tests of seal plugins: the built component `seal-transit` against a server in this process.
+//! Tests of seal plugins: the built components `seal-transit` and `seal-gcpckms` against servers in
+//! this process.
 
 use super::*;
 use crate::structure;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bulkhead_crypto::{KeyParameters, VerifyingKey};
 use bulkhead_wire::failure::FailureKind;
 use serde_json::json;
 use std::path::PathBuf;
@@ -26,6 +29,8 @@ struct TransitState {
     refusal: Option<(u16, String)>,
     /// Paths of the requests.
     paths: Vec<String>,
+    /// Body of the last request.
+    body: String,
 }
 
 impl TransitServer {
@@ -85,6 +90,7 @@ fn answer(state: &Mutex<TransitState>, head: &str, body: &str) -> (u16, String) 
     let mut state = state.lock().unwrap();
     let path = head.split(' ').nth(1).unwrap().to_owned();
     state.paths.push(path.clone());
+    body.clone_into(&mut state.body);
     if let Some(refusal) = &state.refusal {
         return refusal.clone();
     }
@@ -216,4 +222,42 @@ async fn wrong_settings_and_components_are_refused() {
     let ComponentSource::Official { wasm, .. } = built("plugins/seal-transit") else { return };
     let uploaded = structure::check(wasm).unwrap_err();
     assert!(uploaded.contains("of its own binary"), "{uploaded}");
+}
+
+#[tokio::test]
+async fn seal_plugin_signs_and_reaches_both_origins() {
+    let (service, tokens) = (TransitServer::start().await, TransitServer::start().await);
+    tokens.refuse(200, &json!({ "access_token": "ya29.a" }).to_string());
+    service.refuse(403, "{}");
+    let key = KeyParameters::read("rsa", 2_048, "pkcs8").unwrap().generate_key().unwrap();
+    let token_uri = format!("http://{}/token", tokens.address);
+    let settings = json!({
+        "endpoint": format!("http://{}", service.address), "token_uri": token_uri,
+        "project": "p", "region": "global", "key_ring": "r", "crypto_key": "k",
+        "client_email": "seal@p", "private_key": &*key.private_key,
+    });
+    let settings = settings.as_object().unwrap();
+    let component = built("plugins/seal-gcpckms");
+    let (seal, lines) = load(component, settings, &[]).await.unwrap();
+    let before = bulkhead_store::system_milliseconds() / 1_000;
+    let refused = seal.wrap_key(&KEY).await.unwrap_err();
+    assert!(refused.message.contains("useToEncrypt"), "{refused}");
+    assert_eq!(tokens.take_paths(), ["/token"]);
+    assert_eq!(
+        service.take_paths(),
+        ["/v1/projects/p/locations/global/keyRings/r/cryptoKeys/k:encrypt"]
+    );
+    let form = tokens.state.lock().unwrap().body.clone();
+    let assertion = form.split("assertion=").nth(1).unwrap();
+    let (signed, signature) = assertion.rsplit_once('.').unwrap();
+    let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
+    let public_key = VerifyingKey::read("RS256", &key.public_key.pem().unwrap()).unwrap();
+    assert!(public_key.verify(signed.as_bytes(), &signature).unwrap());
+    let claims = URL_SAFE_NO_PAD.decode(signed.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert!(claims["iat"].as_u64().unwrap() >= before, "{claims}");
+    assert_eq!(claims["aud"], token_uri);
+    for text in [&refused.message, &lines.lock().unwrap().join("\n")] {
+        assert!(!text.contains("ya29.a") && !text.contains("PRIVATE KEY"), "{text}");
+    }
 }

@@ -17,8 +17,11 @@ pub struct SealDescription {
     /// One sentence for people.
     pub about: String,
     /// Name of the required setting with the URL of the service. The plugin reaches only the origin
-    /// of this URL.
+    /// of this URL, and the origins of `further_addresses`.
     pub address: String,
+    /// Names of further settings with URLs, such as an endpoint for tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_addresses: Vec<String>,
     /// The plugin's settings, of the kinds [`String`](super::FieldKind::String) and
     /// [`Bool`](super::FieldKind::Bool).
     pub settings: Vec<Field>,

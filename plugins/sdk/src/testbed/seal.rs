@@ -1,10 +1,10 @@
-//! The host of a seal plugin in unit tests: answers in order, recorded requests and log lines, and a
-//! time that does not pass.
+//! The host of a seal plugin in unit tests: answers in order, recorded requests and log lines, and
+//! a time that does not pass.
 
 use crate::database_plugin::StoreTime;
 use crate::host::{Http, Log, LogLevel};
 use crate::http::{Request, Response};
-use crate::seal_plugin::SystemClock;
+use crate::seal_plugin::{KeySigner, SystemClock};
 use bulkhead_wire::failure::Failure;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -67,5 +67,12 @@ impl Log for SealTestHost {
 impl SystemClock for SealTestHost {
     fn now(&self) -> StoreTime {
         self.now
+    }
+}
+
+impl KeySigner for SealTestHost {
+    /// Returns a text in place of a signature, for any key.
+    fn sign(&self, _algorithm: &str, _key: &str, _message: &[u8]) -> Result<Vec<u8>, Failure> {
+        Ok(b"signature".to_vec())
     }
 }
