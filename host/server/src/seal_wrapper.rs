@@ -1,5 +1,5 @@
-//! The keeper of the key of a seal: the component of the seal, with the credentials and the files of
-//! the moment.
+//! The keeper of the key of a seal: the component of the seal, with the credentials and the files
+//! of the moment.
 //!
 //! This file prevents a server that keeps an expired credential: the component is loaded for each
 //! exchange, with settings that were read again.

@@ -1,14 +1,17 @@
-//! `seal`: the way to open the data after a start. A seal with a key that a service encrypts is read
-//! in the file of its kind.
+//! `seal`: the way to open the data after a start. A seal with a key that a service encrypts is
+//! read in the file of its kind.
 //!
 //! This file prevents a key in the configuration, and a start under another seal than the author
 //! meant: a key is in a file of the server's user or in a variable, and an unsupported seal is
 //! refused with the block to write.
 
 mod awskms;
+mod azurekeyvault;
 mod credential;
+mod gcpckms;
 mod keeper;
 mod keeper_settings;
+mod service_account;
 mod transit;
 
 pub(crate) use keeper::{KeeperAccess, KeeperSeal};
@@ -16,10 +19,12 @@ pub(crate) use keeper::{KeeperAccess, KeeperSeal};
 use super::findings::ConfigError;
 use super::section::{BlockKinds, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
 use awskms::AWS_KMS;
+use azurekeyvault::AZURE_KEY_VAULT;
 use bulkhead_core::key_wrapper::{ExternalSeal, KeyWrapper};
 use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use bulkhead_tls::NamedFile;
 use bulkhead_wire::failure::quoted;
+use gcpckms::GCP_KMS;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -47,14 +52,12 @@ const ID_MAX: usize = 128;
 
 const OTHER_SEAL: &str = "this version opens the data with Shamir's shares, entered after each \
     start, with a key of the machine, with the transit engine of another server, or with a key of \
-    AWS or Google Cloud; write seal \"shamir\" {}, seal \"static\" { … }, seal \"transit\" { … }, \
-    seal \"awskms\" { … } or seal \"gcpckms\" { … }";
+    AWS, Azure or Google Cloud; write seal \"shamir\" {}, or seal \"static\", \"transit\", \
+    \"awskms\", \"azurekeyvault\" or \"gcpckms\" { … }";
 
 /// Seals of Vault and OpenBao, and of later versions.
-const SEALS: [(&str, &str); 7] = [
+const SEALS: [(&str, &str); 5] = [
     ("alicloudkms", OTHER_SEAL),
-    ("azurekeyvault", OTHER_SEAL),
-    ("gcpckms", OTHER_SEAL),
     ("kmip", OTHER_SEAL),
     ("ocikms", OTHER_SEAL),
     ("pkcs11", OTHER_SEAL),
@@ -101,11 +104,11 @@ type KeeperReader = fn(&LabelledBlock<'_>) -> Option<KeeperSeal>;
 pub(super) fn settings(file: &ConfigSection<'_>) -> SealSettings {
     let wanted = BlockKinds {
         name: "seal",
-        kinds: ["shamir", "static", TRANSIT, AWS_KMS],
+        kinds: ["shamir", "static", TRANSIT, AWS_KMS, GCP_KMS, AZURE_KEY_VAULT],
         unserved: &SEALS,
         twice: "leave one of the two out",
     };
-    let [shamir, fixed, transit, awskms] = file.blocks_of_kinds(&wanted);
+    let [shamir, fixed, transit, awskms, gcpckms, azurekeyvault] = file.blocks_of_kinds(&wanted);
     if let Some(block) = &shamir {
         block.section(&SHAMIR_WORDS);
     }
@@ -122,8 +125,12 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> SealSettings {
         (None, None) => None,
     };
     let mut found = SealSettings::Shamir;
-    let readers: [(_, KeeperReader); 2] =
-        [(transit, transit::settings), (awskms, awskms::settings)];
+    let readers: [(_, KeeperReader); 4] = [
+        (transit, transit::settings),
+        (awskms, awskms::settings),
+        (gcpckms, gcpckms::settings),
+        (azurekeyvault, azurekeyvault::settings),
+    ];
     for (block, read) in readers {
         let Some(block) = block else { continue };
         let Some(seal) = read(&block) else { continue };

@@ -1,6 +1,8 @@
 //! Valid configurations, and the error for each kind of invalid setting.
 
 mod awskms_seal;
+mod azurekeyvault_seal;
+mod gcpckms_seal;
 mod initialize;
 mod of_vault;
 mod seal;
@@ -238,7 +240,7 @@ fn unknown_word_is_refused_with_nearest_known_word() {
 fn unsupported_settings_are_refused_with_reason() {
     refuse_all(&[
         ("storage \"postgres\" {\n  url = \"postgres://db\"\n}", 2, &["postgres", "SQLite"]),
-        ("seal \"azurekeyvault\" {}", 2, &["azurekeyvault", "seal \"shamir\" {}"]),
+        ("seal \"ocikms\" {}", 2, &["ocikms", "seal \"shamir\" {}"]),
         ("audit \"socket\" \"s\" { address = \"127.0.0.1:1\" }", 2, &["socket", "audit \"file\""]),
         ("audit \"syslog\" \"s\" {}", 2, &["syslog", "audit \"file\""]),
         ("audit \"file\" \"main\" {\n  path = \"/a\"\n  prefix = \"x\"\n}", 4, &["prefix", "P12"]),

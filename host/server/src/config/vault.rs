@@ -120,8 +120,8 @@ const NO_PROFILE: &str = "profiles are not read; write access_key and secret_key
 const NO_ROLE: &str = "the seal assumes no role; write access_key, secret_key and session_token, \
     and let an agent renew the files";
 
-/// Words of a seal of kind `transit`.
-pub(super) const TRANSIT_SEAL: &[ForeignWord] = &[NO_SEAL_NAME, NO_SEAL_PRIORITY];
+/// Words of any seal of a service.
+pub(super) const OF_A_SEAL: &[ForeignWord] = &[NO_SEAL_NAME, NO_SEAL_PRIORITY];
 
 /// Words of a seal of kind `awskms`.
 pub(super) const AWS_KMS_SEAL: &[ForeignWord] = &[

@@ -3,6 +3,8 @@
 //! This file prevents a credential in the configuration, and a credential in an error: the
 //! configuration has the place of the credential, and an error names the place.
 
+use super::keeper_settings::KeeperSettings;
+use super::service_account::ServiceAccount;
 use super::{KeySource, SealEnvironment, source_of};
 use crate::config::findings::ConfigError;
 use crate::config::section::ConfigValue;
@@ -14,6 +16,25 @@ use zeroize::Zeroizing;
 /// Maximum length of a credential, in bytes.
 const CREDENTIAL_MAX: usize = 8 << 10;
 
+/// The form of a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CredentialForm {
+    /// One line of visible characters.
+    Line,
+    /// The key file of a service account of Google Cloud.
+    ServiceAccount,
+}
+
+impl CredentialForm {
+    /// Returns the advice for a content of another form.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Line => "write one line of visible characters",
+            Self::ServiceAccount => "write the key file of a service account",
+        }
+    }
+}
+
 /// The place of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CredentialPlace {
@@ -23,6 +44,7 @@ pub(super) struct CredentialPlace {
     setting: &'static str,
     /// The credential in a sentence: `token`.
     noun: &'static str,
+    form: CredentialForm,
     source: KeySource,
 }
 
@@ -40,7 +62,7 @@ impl CredentialPlace {
                  write {example}"
             ))
         })?;
-        Ok(Self { name, setting: name, noun, source })
+        Ok(Self { name, setting: name, noun, form: CredentialForm::Line, source })
     }
 
     /// The place of a credential in a file, by a setting of its own.
@@ -49,7 +71,12 @@ impl CredentialPlace {
         setting: &'static str,
         path: PathBuf,
     ) -> Self {
-        Self { name, setting, noun, source: KeySource::File(path) }
+        Self { name, setting, noun, form: CredentialForm::Line, source: KeySource::File(path) }
+    }
+
+    /// The place of a credential of another form than a line.
+    pub(super) fn of_form(form: CredentialForm, setting: &'static str, source: KeySource) -> Self {
+        Self { name: setting, setting, noun: "key file", form, source }
     }
 
     /// Returns the credential, with the value of the variable.
@@ -75,14 +102,21 @@ impl CredentialPlace {
     /// Returns the credential without surrounding white space.
     fn check(&self, content: &[u8]) -> Result<Zeroizing<String>, String> {
         let text = content.trim_ascii();
-        let is_credential =
-            (1..=CREDENTIAL_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
+        let has_form = match self.form {
+            CredentialForm::Line => text.iter().all(u8::is_ascii_graphic),
+            CredentialForm::ServiceAccount => {
+                ServiceAccount::parse(text).map_err(|why| format!("{self} {why}"))?;
+                true
+            }
+        };
+        let is_credential = (1..=CREDENTIAL_MAX).contains(&text.len()) && has_form;
         match std::str::from_utf8(text) {
             Ok(text) if is_credential => Ok(Zeroizing::new(text.to_owned())),
             _ => Err(format!(
-                "{self} holds {} bytes that are not a {}; write one line of visible characters",
+                "{self} holds {} bytes that are not a {}; {}",
                 content.len(),
-                self.noun
+                self.noun,
+                self.form.remedy()
             )),
         }
     }
@@ -103,16 +137,22 @@ pub(super) struct ResolvedCredential {
 }
 
 impl ResolvedCredential {
-    /// Returns the name of the component's setting.
-    pub(super) fn name(&self) -> &'static str {
-        self.place.name
-    }
-
-    /// Returns the credential of the moment.
+    /// Adds the component's settings with the credential of the moment.
     ///
     /// # Errors
     /// The unusable file, and the remedy.
-    pub(super) fn read(&self) -> Result<Zeroizing<String>, String> {
+    pub(super) fn add_to(&self, settings: &mut KeeperSettings) -> Result<(), String> {
+        let text = self.read()?;
+        match self.place.form {
+            CredentialForm::Line => settings.add_secret(self.place.name, &text),
+            CredentialForm::ServiceAccount => {
+                ServiceAccount::parse(text.as_bytes())?.add_to(settings);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Zeroizing<String>, String> {
         let place = &self.place;
         match (&self.variable, &place.source) {
             (Some(value), _) => Ok(value.clone()),

@@ -123,7 +123,7 @@ impl KeeperAccess {
             settings.add(name, value.clone());
         }
         for credential in &self.credentials {
-            settings.add_secret(credential.name(), &credential.read()?);
+            credential.add_to(&mut settings)?;
         }
         for file in &self.seal.files {
             settings.add_secret(file.setting, &file.read()?);
@@ -153,8 +153,8 @@ pub(super) fn is_disabled(section: &ConfigSection<'_>) -> Option<bool> {
     Some(is_disabled)
 }
 
-/// Reads the address of a service, and returns the address in lower case. Plain HTTP is for loopback
-/// addresses alone.
+/// Reads the address of a service, and returns the address in lower case. Plain HTTP is for
+/// loopback addresses alone.
 pub(super) fn read_address(value: &ConfigValue<'_>, example: &str) -> Result<String, ConfigError> {
     let text = value.url()?;
     let uri: Uri = text.parse().map_err(|_| value.error("is not a URL"))?;
@@ -169,7 +169,8 @@ pub(super) fn read_address(value: &ConfigValue<'_>, example: &str) -> Result<Str
     )))
 }
 
-fn is_loopback(uri: &Uri) -> bool {
+/// Returns whether a URL names this machine.
+pub(super) fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())

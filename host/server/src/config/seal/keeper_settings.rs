@@ -13,6 +13,11 @@ use zeroize::{Zeroize, Zeroizing};
 pub(crate) struct KeeperSettings(Map<String, Value>);
 
 impl KeeperSettings {
+    /// Reads a JSON object. `None`: the text is not JSON, or another value.
+    pub(super) fn of_json(content: &[u8]) -> Option<Self> {
+        serde_json::from_slice(content).ok().map(Self)
+    }
+
     /// Adds a setting that is not a credential.
     pub(super) fn add(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());

@@ -8,7 +8,7 @@ use super::credential::CredentialPlace;
 use super::keeper::{KeeperSeal, PemFile, is_disabled, read_address};
 use crate::config::findings::ConfigError;
 use crate::config::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
-use crate::config::vault::TRANSIT_SEAL;
+use crate::config::vault::OF_A_SEAL;
 use bulkhead_wire::failure::quoted;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ const WORDS: SectionWords = SectionWords {
         "disabled",
     ],
     blocks: &[],
-    foreign: TRANSIT_SEAL,
+    foreign: OF_A_SEAL,
 };
 
 const TOKEN_FILE: &str = "token_file";

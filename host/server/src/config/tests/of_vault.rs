@@ -81,7 +81,7 @@ storage "raft" {
   retry_join { leader_api_addr = "https://b:8200" }
 }
 ha_storage "consul" { address = "127.0.0.1:8500" }
-seal "azurekeyvault" { vault_name = "kv" }
+seal "ocikms" { key_id = "ocid1" }
 listener "tcp" {
   address = "127.0.0.1:8200"
   x_forwarded_for_authorized_addrs = "10.0.0.0/8"
@@ -103,7 +103,7 @@ fn all_file_errors_are_named_in_line_order() {
     let says = [
         (3, "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }"),
         (8, "ha_storage: a single server has the data"),
-        (9, "seal \"azurekeyvault\": this version opens the data with Shamir's shares"),
+        (9, "seal \"ocikms\": this version opens the data with Shamir's shares"),
         (12, "trusted_proxies = [\"10.0.0.0/8\"]"),
         (13, "no effect without TLS"),
         (15, "given on line 10 already; a server has one listener of each kind"),
@@ -151,7 +151,7 @@ fn each_foreign_word_is_known_once_with_advice() {
         assert!(note.starts_with(&format!("line 2: {word}: ")), "{note}");
         assert!(["leave", "write"].iter().any(|advice| note.contains(advice)), "{note}");
     }
-    for table in [vault::LISTENER, vault::AUDIT, vault::TRANSIT_SEAL] {
+    for table in [vault::LISTENER, vault::AUDIT, vault::OF_A_SEAL, vault::AWS_KMS_SEAL] {
         let words: BTreeSet<&str> = table.iter().map(ForeignWord::word).collect();
         assert_eq!(words.len(), table.len(), "a word is there twice");
     }
