@@ -35,7 +35,8 @@ fn block(folder: &Folder, kms: &AwsKms, credentials: &Credentials, more: &str) -
     });
     format!(
         "seal \"awskms\" {{\n  region = {REGION:?}\n  endpoint = {:?}\n  \
-         kms_key_id = {ALIAS:?}\n  access_key = {:?}\n  secret_key = {secret_key:?}\n{token}{more}}}\n",
+         kms_key_id = {ALIAS:?}\n  access_key = {:?}\n  \
+         secret_key = {secret_key:?}\n{token}{more}}}\n",
         kms.url(),
         credentials.access_key,
     )

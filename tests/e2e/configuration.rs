@@ -169,7 +169,7 @@ fn check_and_start_refuse_wrong_file_with_line() {
     for (wrong, line, says) in [
         ("defualt_lease_ttl = \"1h\"", 3, "did you mean \"default_lease_ttl\""),
         ("seal \"shamir\" {", 3, "column"),
-        ("\nseal \"azurekeyvault\" {}", 4, "with the transit engine of another server"),
+        ("\nseal \"ocikms\" {}", 4, "with the transit engine of another server"),
         ("storage \"sqlite\" { path = \"/elsewhere\" }", 3, "line 2"),
         ("max_lease_ttl = \"1h\"\ndefault_lease_ttl = \"2h\"", 4, "longer than max_lease_ttl"),
         ("reported_version = \"latest\"", 3, "semantic version"),
@@ -199,7 +199,7 @@ const OF_VAULT: [(&str, &str, [usize; 4]); 2] = [
          storage \"raft\" {\n  path = \"DATA\"\n  node_id = \"a\"\n}\n\
          listener \"tcp\" {\n  address = \"127.0.0.1:0\"\n  \
          x_forwarded_for_authorized_addrs = \"10.0.0.0/8\"\n}\n\
-         seal \"azurekeyvault\" {\n  vault_name = \"kv\"\n}\n",
+         seal \"ocikms\" {\n  key_id = \"ocid1\"\n}\n",
         [1, 4, 10, 12],
     ),
     (
@@ -207,7 +207,7 @@ const OF_VAULT: [(&str, &str, [usize; 4]); 2] = [
         "{\n\"ui\": \"true\",\n\"storage\": {\"raft\": {\"path\": \"DATA\"}},\n\
          \"listener\": [{\"tcp\": {\n\"address\": \"127.0.0.1:0\",\n\
          \"x_forwarded_for_authorized_addrs\": \"10.0.0.0/8\"}}],\n\
-         \"seal\": {\"azurekeyvault\": {}}\n}\n",
+         \"seal\": {\"ocikms\": {}}\n}\n",
         [2, 3, 6, 7],
     ),
 ];
@@ -226,7 +226,7 @@ fn vault_configuration_is_refused_with_all_required_changes() {
             for (line, says) in [
                 (storage, "storage \"raft\": this version stores in SQLite only"),
                 (proxies, "x_forwarded_for_authorized_addrs: write trusted_proxies = "),
-                (seal, "seal \"azurekeyvault\": this version opens the data with Shamir's shares"),
+                (seal, "seal \"ocikms\": this version opens the data with Shamir's shares"),
                 (ui, "ui: this server has no user interface"),
             ] {
                 let line = format!("{}, line {line}: {says}", file.display());

@@ -235,8 +235,10 @@ fn official_components_import_only_used_interfaces() {
         ),
         ("kubernetes", "storage", &["identity", "ldap", "metrics", "passwords"], &[]),
         ("jwt", "storage", &["ambient", "identity", "ldap", "metrics", "passwords"], clock),
-        ("seal-awskms", "http", &["crypto", "storage"], &[]),
-        ("seal-transit", "http", &["crypto", "storage"], &[]),
+        ("seal-awskms", "http", &["storage"], &[]),
+        ("seal-azurekeyvault", "http", &["storage"], &[]),
+        ("seal-gcpckms", "crypto", &["storage"], &[]),
+        ("seal-transit", "http", &["storage"], &[]),
     ] {
         let component = plugin(name);
         let imported = interfaces(&component, "bulkhead:plugin/");

@@ -1,6 +1,6 @@
 //! A service that keeps the key of a seal: a real HTTP or HTTPS server on a loopback address of its
-//! own, which can be killed and come back at the same port, and whose answers can fail. The state of
-//! the service answers the requests.
+//! own, which can be killed and come back at the same port, and whose answers can fail. The state
+//! of the service answers the requests.
 
 use crate::internet::fault::Faults;
 use crate::internet::proxy::{SentBytes, SiteAuthority};
@@ -114,8 +114,8 @@ impl<S: ServiceState> KeyService<S> {
         self.runtime = Some(runtime);
     }
 
-    /// Injects a fault into the next `times` requests whose [`ServiceState::fault_path`] begins with
-    /// `path`.
+    /// Injects a fault into the next `times` requests whose [`ServiceState::fault_path`] begins
+    /// with `path`.
     pub fn fail(&self, path: &str, fault: Fault, times: usize) {
         self.engine.faults.add(HOST, path, fault, times);
     }

@@ -7,6 +7,7 @@
 
 pub mod authority;
 pub mod aws_kms;
+pub mod azure_vault;
 pub mod bulkhead;
 pub mod client;
 pub mod clock;
@@ -16,6 +17,7 @@ pub mod cutting_relay;
 pub mod directory_server;
 pub mod disk;
 pub mod encoding;
+pub mod gcp_kms;
 pub mod golden;
 pub mod internet;
 pub mod key_service;

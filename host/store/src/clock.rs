@@ -154,8 +154,8 @@ fn signed(milliseconds: u64) -> i64 {
     i64::try_from(milliseconds).unwrap_or(i64::MAX)
 }
 
-/// Returns the system's clock, in milliseconds since 1970, for work before any store is open. A clock
-/// before 1970 reads as 1970: due records then stay, instead of ending too early.
+/// Returns the system's clock, in milliseconds since 1970, for work before any store is open. A
+/// clock before 1970 reads as 1970: due records then stay, instead of ending too early.
 #[must_use]
 #[allow(clippy::disallowed_methods, reason = "only this function reads the clock")]
 pub fn system_milliseconds() -> u64 {

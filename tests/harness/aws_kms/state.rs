@@ -1,5 +1,5 @@
-//! Keys and access keys of the key management service, and its answers. Names and statuses of errors
-//! are those of AWS, because the component of the seal reads both.
+//! Keys and access keys of the key management service, and its answers. Names and statuses of
+//! errors are those of AWS, because the component of the seal reads both.
 
 use super::signature::{Authorization, Refusal};
 use crate::internet::{Request, Response};

@@ -1,6 +1,7 @@
 //! The rules of the transit server, asked over HTTP.
 
 use super::*;
+use crate::internet::Fault;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
