@@ -131,7 +131,7 @@ mod tests {
 
     /// The request `post-vanilla` of the test suite that AWS publishes for signatures of version 4.
     #[test]
-    fn signature_is_that_of_published_example() {
+    fn signature_matches_published_example() {
         let signer = Signer {
             access_key: "AKIDEXAMPLE",
             secret_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",

@@ -18,7 +18,7 @@ mod tests {
 
     /// The check value of the CRC catalogue, and the examples of RFC 3720, appendix B.4.
     #[test]
-    fn checksums_are_those_of_published_examples() {
+    fn checksum_matches_published_examples() {
         assert_eq!(checksum(b"123456789"), 0xe306_9283);
         assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
         assert_eq!(checksum(&[0xff; 32]), 0x62a8_ab43);

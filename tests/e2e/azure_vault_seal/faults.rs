@@ -85,7 +85,7 @@ fn nonsense_of_key_vault_changes_nothing() {
     let VaultSeal { vault, sealed, .. } = &mut seal;
     for (path, answers) in [("/unwrapkey", wrong_answers()), ("/token", wrong_tokens())] {
         let fail = |fault| vault.fail(path, fault, usize::MAX);
-        assert_each_named((sealed, "azurekeyvault"), answers, &fail, &|| vault.heal());
+        assert_each_named((&mut *sealed, "azurekeyvault"), answers, &fail, &|| vault.heal());
     }
     seal.sealed.kill_and_start();
     seal.sealed.wait_until_open(&operators);

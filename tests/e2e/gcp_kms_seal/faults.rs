@@ -90,7 +90,7 @@ fn nonsense_of_cloud_kms_changes_nothing() {
     let KmsSeal { kms, sealed, .. } = &mut seal;
     for (path, answers) in [("/decrypt", wrong_answers()), ("/token", wrong_tokens())] {
         let fail = |fault| kms.fail(path, fault, usize::MAX);
-        assert_each_named((sealed, "gcpckms"), answers, &fail, &|| kms.heal());
+        assert_each_named((&mut *sealed, "gcpckms"), answers, &fail, &|| kms.heal());
     }
     kms.damage_answers(true);
     let before = sealed.kill_and_start();

@@ -141,11 +141,11 @@ impl VaultState {
             return Err((403, "Forbidden", "ForbiddenByRbac"));
         }
         const MISSING: Refusal = (404, "KeyNotFound", "");
-        let held = |found: &&KeyVersion| !found.is_lost && name == KEY;
-        let newest = || self.versions.iter().rfind(held);
+        let is_usable = |found: &&KeyVersion| !found.is_lost && name == KEY;
+        let newest = || self.versions.iter().rfind(is_usable);
         let found = match version {
             None => newest(),
-            Some(id) => self.versions.iter().filter(held).find(|version| version.id == id),
+            Some(id) => self.versions.iter().filter(is_usable).find(|version| version.id == id),
         };
         let found = found.ok_or(MISSING)?;
         let kid = format!("https://kv.vault.azure.net/keys/{KEY}/{}", found.id);

@@ -12,6 +12,7 @@ mod gcpckms;
 mod keeper;
 mod keeper_settings;
 mod service_account;
+mod service_address;
 mod transit;
 
 pub(crate) use keeper::{KeeperAccess, KeeperSeal};

@@ -30,9 +30,9 @@ fn error(status: u16, kind: &str, message: &str) -> Response {
 #[test]
 fn request_is_signed_with_every_header() {
     let host = SealTestHost::answering([encrypted(ARN, b"wrapped")]).at(TIME);
-    let given =
+    let changed =
         settings(&[("session_token", json!("FwoGZXIvYXdz")), ("tls_ca_cert", json!("PEM"))]);
-    AwsKms::wrap_key(&host, &given, &KEY).unwrap();
+    AwsKms::wrap_key(&host, &changed, &KEY).unwrap();
     let sent = host.take_requests();
     let request = &sent[0];
     assert_eq!(request.method, "POST");

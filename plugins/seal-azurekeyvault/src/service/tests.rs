@@ -23,8 +23,8 @@ fn error(code: u16, text: &str) -> Response {
 #[test]
 fn requests_have_token_version_and_algorithm() {
     let host = SealTestHost::answering([token(), described("1"), converted("1", b"wrapped")]);
-    let given = settings(&[("tls_ca_cert", json!("PEM"))]);
-    let wrapped = KeyVault::wrap_key(&host, &given, &KEY).unwrap();
+    let changed = settings(&[("tls_ca_cert", json!("PEM"))]);
+    let wrapped = KeyVault::wrap_key(&host, &changed, &KEY).unwrap();
     assert_eq!((wrapped.key_id.as_str(), wrapped.blob.as_slice()), ("unseal/1", BLOB));
     let sent = host.take_requests();
     let tenant = "46646709-b63e-4747-be42-516edeaf1e14";

@@ -36,8 +36,8 @@ fn error(code: u16, status: &str, message: &str) -> Response {
 #[test]
 fn assertion_has_audience_scope_and_end() {
     let host = SealTestHost::answering([token(), encrypted(VERSION, b"wrapped")]).at(TIME);
-    let given = settings(&[("tls_ca_cert", json!("PEM"))]);
-    let wrapped = CloudKms::wrap_key(&host, &given, &KEY).unwrap();
+    let changed = settings(&[("tls_ca_cert", json!("PEM"))]);
+    let wrapped = CloudKms::wrap_key(&host, &changed, &KEY).unwrap();
     assert_eq!(wrapped.key_id, VERSION);
     assert_eq!(wrapped.blob, wrapped_key::written(VERSION, b"wrapped"));
     let sent = host.take_requests();

@@ -5,7 +5,8 @@
 //! the credentials of the machine are read.
 
 use super::credential::CredentialPlace;
-use super::keeper::{KeeperSeal, PemFile, is_disabled, read_address};
+use super::keeper::{KeeperSeal, PemFile, is_disabled};
+use super::service_address::read_address;
 use super::source_of;
 use crate::config::findings::ConfigError;
 use crate::config::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};

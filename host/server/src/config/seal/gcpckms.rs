@@ -5,7 +5,8 @@
 //! credentials of the machine are read.
 
 use super::credential::{CredentialForm, CredentialPlace};
-use super::keeper::{KeeperSeal, PemFile, is_disabled, read_address};
+use super::keeper::{KeeperSeal, PemFile, is_disabled};
+use super::service_address::read_address;
 use super::{KeySource, source_of};
 use crate::config::findings::ConfigError;
 use crate::config::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};

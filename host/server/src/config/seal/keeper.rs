@@ -8,15 +8,11 @@
 use super::SealEnvironment;
 use super::credential::{CredentialPlace, ResolvedCredential};
 use super::keeper_settings::KeeperSettings;
-use crate::config::findings::ConfigError;
-use crate::config::section::{ConfigSection, ConfigValue};
+use crate::config::section::ConfigSection;
 use bulkhead_tls::NamedFile;
-use bulkhead_wire::failure::quoted;
-use hyper::Uri;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
@@ -151,27 +147,4 @@ pub(super) fn is_disabled(section: &ConfigSection<'_>) -> Option<bool> {
         );
     }
     Some(is_disabled)
-}
-
-/// Reads the address of a service, and returns the address in lower case. Plain HTTP is for
-/// loopback addresses alone.
-pub(super) fn read_address(value: &ConfigValue<'_>, example: &str) -> Result<String, ConfigError> {
-    let text = value.url()?;
-    let uri: Uri = text.parse().map_err(|_| value.error("is not a URL"))?;
-    if uri.scheme_str() == Some("https") || is_loopback(&uri) {
-        // The component accepts the scheme in lower case alone. The address has no path.
-        return Ok(text.to_ascii_lowercase());
-    }
-    Err(value.error(format!(
-        "{} is plain HTTP to another machine: the credentials and the key of the data would pass \
-         in the clear; write {example}",
-        quoted(&text)
-    )))
-}
-
-/// Returns whether a URL names this machine.
-pub(super) fn is_loopback(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

@@ -3,8 +3,8 @@
 //! This file prevents an assertion from reaching a server in the clear: the file names the endpoint
 //! for tokens, and plain HTTP is for loopback addresses alone.
 
-use super::keeper::is_loopback;
 use super::keeper_settings::KeeperSettings;
+use super::service_address::is_loopback;
 use hyper::Uri;
 use serde_json::Value;
 
