@@ -18,10 +18,9 @@ use tokio::sync::oneshot;
 use crate::fault::StoreFault;
 use crate::identity;
 use crate::open_data::OpenData;
-use crate::plan::{AskedWork, CommitPlan};
-use crate::script::{BatchRows, StatementBatch};
-use crate::sqlite::{TransactionEnd, TransactionOutcome, WriteFailure};
+use crate::plan::{self, CommitPlan};
 use crate::work::{CommitOutcome, CommitRequest};
+use crate::write_failure::{TransactionOutcome, WriteFailure};
 
 /// Maximum units and bytes of a group. A larger group only delays the first unit.
 const MOST_UNITS: usize = 128;
@@ -209,38 +208,33 @@ async fn attempt(
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
     let database = &data.database;
     let mut plan = CommitPlan::default();
-    let mut questions = StatementBatch::default();
-    let lookups = AskedWork::of(&mut questions, works, &data.stored)
-        .map_err(|error| WriteFailure::Undone(StoreFault::from(error)))?;
     let time = data.time.due();
-    let work = |answers: BatchRows| {
-        plan = CommitPlan::make(data, works, lookups, &answers)?;
-        if !plan.any_commits() {
-            return Ok(TransactionEnd::GiveUp);
-        }
-        let mut writes = plan.writes()?;
-        time.map_or(Ok(()), |time| identity::put_time(&mut writes, time))?;
-        Ok(TransactionEnd::Commit(writes))
-    };
-    match database.transact(questions, work).await {
+    let planned = &mut plan;
+    let questions = plan::questions_about(works, &data.stored);
+    let committing = database.commit_group(questions, move |committed| {
+        *planned = CommitPlan::make(data, works, committed);
+        let planned: &CommitPlan<'_> = planned;
+        let mut writes = planned.any_commits().then(|| planned.writes())?;
+        writes.identity.extend(time.map(identity::time_row));
+        Some(writes)
+    });
+    match committing.await {
         Ok(TransactionOutcome::Committed) => time.into_iter().for_each(|time| data.time.note(time)),
         Ok(TransactionOutcome::Conflict) => {}
-        Err(WriteFailure::Unknown(said)) => {
-            match database.inspect(async |connection| plan.is_stored(connection).await).await {
-                Ok(true) => database.count_commit(TransactionOutcome::Committed),
-                Ok(false) => {
-                    let text = format!(
-                        "the database failed while committing ({said}); \
+        Err(WriteFailure::Unknown(said)) => match plan.is_stored(database).await {
+            Ok(true) => database.count_found_commit(),
+            Ok(false) => {
+                let text = format!(
+                    "the database failed while committing ({said}); \
                          nothing was stored, try again"
-                    );
-                    return Err(WriteFailure::Undone(StoreFault::Unavailable(text)));
-                }
-                Err(_) => {
-                    data.stored.forget();
-                    return Err(WriteFailure::Unknown(said));
-                }
+                );
+                return Err(WriteFailure::Undone(StoreFault::Unavailable(text)));
             }
-        }
+            Err(_) => {
+                data.stored.forget();
+                return Err(WriteFailure::Unknown(said));
+            }
+        },
         Err(broken) => return Err(broken),
     }
     let ended = works.iter().zip(&plan.outcomes);

@@ -16,12 +16,12 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use bulkhead_wire::sync;
-use sqlx::sqlite::SqliteConnection;
 use tokio::sync::Mutex;
 
 use crate::body::RecordBody;
 use crate::cipher::SealKey;
 use crate::clock::StoreClock;
+use crate::database::{Database, DatabasePlace};
 use crate::directory::{self, DirectoryLock, HeldDirectory};
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
@@ -29,10 +29,9 @@ use crate::open_data::OpenData;
 use crate::options::StoreOptions;
 use crate::record::{Address, IndexColumns, Record};
 use crate::root_seals::{DataSeals, FirstKeys};
-use crate::rows::{self, SealedRow};
+use crate::rows::SealedRow;
 use crate::seal::{Seal, SecretHasher};
 use crate::shamir::SealConfig;
-use crate::sqlite::{Database, TransactionOutcome};
 use crate::store::Store;
 
 pub(crate) use copies::{find_beside, remove_database};
@@ -188,15 +187,11 @@ impl DataDirectory {
         };
         let rows: Vec<SealedRow> =
             first(seal.hashes())?.into_iter().map(seal_row).collect::<Result<_, _>>()?;
-        directory::ensure_database(self.path())?;
-        let database =
-            Database::open(&directory::database(self.path()), self.options.flushing).await?;
+        self.place().create()?;
+        let database = self.open_database().await?;
         let sealed_keyring = identity.sealed_keyring().to_vec();
         let properties = DirectoryProperties::of(&identity);
-        let write = async move |connection: &mut SqliteConnection| {
-            write_cluster(connection, &identity, &rows).await
-        };
-        let written = database.write(write).await;
+        let written = database.initialise(identity.rows(), &rows).await;
         database.close().await;
         drop(lock);
         if let Err(fault) = written {
@@ -249,9 +244,8 @@ impl DataDirectory {
         })?;
         let seal = open(&identity)?;
         self.clock.advance_to(identity.reached());
-        let database =
-            Database::open(&directory::database(self.path()), self.options.flushing).await?;
-        identity::migrate(&database).await?;
+        let database = self.open_database().await?;
+        database.migrate().await?;
         let data = OpenData::new(database, seal, lock, &self.clock)?;
         Ok(Store::new(data, Arc::clone(&self.clock), identity.restored()))
     }
@@ -277,6 +271,14 @@ impl DataDirectory {
 
     pub(crate) fn path(&self) -> &Path {
         &self.options.directory
+    }
+
+    fn place(&self) -> DatabasePlace<'_> {
+        DatabasePlace::SqliteIn(self.path())
+    }
+
+    async fn open_database(&self) -> Result<Database, StoreFault> {
+        self.place().open(self.options.flushing).await
     }
 
     /// Returns `true` if data were found when the directory was last inspected.
@@ -344,17 +346,4 @@ impl Store {
         }
         directory.open(key).await
     }
-}
-
-/// Writes a new cluster, in the transaction open on `connection`.
-async fn write_cluster(
-    connection: &mut SqliteConnection,
-    identity: &StoreIdentity,
-    rows: &[SealedRow],
-) -> Result<TransactionOutcome, sqlx::Error> {
-    identity.write(connection).await?;
-    for row in rows {
-        rows::insert(connection, row).await?;
-    }
-    Ok(TransactionOutcome::Committed)
 }

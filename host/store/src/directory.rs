@@ -218,6 +218,14 @@ pub(crate) fn flush(directory: &Path) -> Result<(), StoreFault> {
         .map_err(|error| file_failure("flush the directory", directory, &error))
 }
 
+/// Returns the fault for a database at `path` that cannot be used.
+pub(crate) fn unusable(path: &Path, fault: &str) -> StoreFault {
+    StoreFault::Refused(format!(
+        "{} {fault}; choose another data directory, or restore this directory",
+        path.display()
+    ))
+}
+
 /// Returns the fault for a failed file operation.
 pub(crate) fn file_failure(act: &str, path: &Path, error: &io::Error) -> StoreFault {
     StoreFault::Unavailable(format!(

@@ -9,36 +9,21 @@ mod meta;
 
 use std::path::Path;
 
-use aws_lc_rs::digest;
-use bulkhead_wire::hexadecimal;
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{ConnectOptions, Connection};
-
 use crate::cipher::{self, ClusterId, SealKey};
+use crate::database::DatabasePlace;
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::keyring::{Keyring, RootKey};
+use crate::meta_rows::{MetaChange, MetaRows};
 use crate::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
 use crate::seal::Seal;
-use crate::sqlite::{self, Database, TransactionOutcome};
-use meta::{MetaFault, number, read_row, row, write_row};
+use aws_lc_rs::digest;
+use bulkhead_wire::hexadecimal;
 pub(crate) use meta::{
-    note_restore, put_time, remove_restore, replace_automatic, replace_holders, replace_keyring,
+    automatic_rows, holders_rows, keyring_row, restore_removal, restore_rows, time_row,
 };
+use meta::{number, row};
 
-/// The schema scripts, in order. A script may only add what an earlier release of the same format
-/// tolerates.
-const SCHEMAS: [&str; 5] = [
-    include_str!("../schema/0001.sql"),
-    include_str!("../schema/0002.sql"),
-    include_str!("../schema/0003.sql"),
-    include_str!("../schema/0004.sql"),
-    include_str!("../schema/0005.sql"),
-];
-/// Number of schema scripts of this version.
-pub(crate) const SCHEMA_COUNT: usize = SCHEMAS.len();
-/// The tables that the schema creates. A file without these tables belongs to another program.
-const TABLES: [&str; 2] = ["meta", "record"];
 /// The only format that this version reads and writes.
 pub(crate) const FORMAT: &str = "2";
 
@@ -84,28 +69,46 @@ impl StoreIdentity {
         Ok((identity, Seal::new(cluster, root, keyring)))
     }
 
-    /// Creates the tables and writes the identity, in the transaction open on `connection`.
+    /// Returns the rows of the identity.
+    pub(crate) fn rows(&self) -> Vec<MetaChange> {
+        let mut rows: Vec<MetaChange> = self.holders.iter().flat_map(holders_rows).collect();
+        rows.extend(self.automatic.iter().flat_map(|automatic| automatic_rows(Some(automatic))));
+        rows.extend([
+            (row::FORMAT, Some(FORMAT.as_bytes().to_vec())),
+            (row::CLUSTER, Some(self.cluster.to_vec())),
+            keyring_row(&self.keyring),
+            time_row(self.reached),
+        ]);
+        rows
+    }
+
+    /// Reads the identity from the rows of the database at `path`.
     ///
     /// # Errors
-    /// The error of SQLite, including tables that exist already.
-    pub(crate) async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        apply_schemas(connection, 0).await?;
-        if let Some(holders) = &self.holders {
-            replace_holders(connection, holders).await?;
+    /// [`StoreFault::Refused`] if a row is missing or damaged.
+    pub(crate) fn of_rows(rows: &MetaRows, path: &Path) -> Result<StoreIdentity, StoreFault> {
+        let lost = |name| {
+            let fault = format!("has lost or damaged the row {name:?} of the store's identity");
+            directory::unusable(path, &fault)
+        };
+        let time = |name| match rows.get(name) {
+            Some(text) => number(text).map(Some).ok_or_else(|| lost(name)),
+            None => Ok(None),
+        };
+        let holders = meta::read_holders(rows).map_err(lost)?;
+        let automatic = meta::read_automatic(rows).map_err(lost)?;
+        if holders.is_none() && automatic.is_none() {
+            return Err(lost(row::ROOT));
         }
-        if let Some(automatic) = &self.automatic {
-            replace_automatic(connection, Some(automatic)).await?;
-        }
-        let reached = self.reached.to_string();
-        for (name, value) in [
-            (row::FORMAT, FORMAT.as_bytes()),
-            (row::CLUSTER, &self.cluster),
-            (row::KEYRING, &self.keyring),
-            (row::TIME, reached.as_bytes()),
-        ] {
-            write_row(connection, name, value).await?;
-        }
-        Ok(())
+        let cluster = rows.get(row::CLUSTER).and_then(|id| id.as_slice().try_into().ok());
+        Ok(StoreIdentity {
+            reached: time(row::TIME)?.unwrap_or_default(),
+            restored: time(row::RESTORED)?,
+            cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
+            holders,
+            automatic,
+            keyring: rows.get(row::KEYRING).cloned().ok_or_else(|| lost(row::KEYRING))?,
+        })
     }
 
     /// Opens the seal with the key of the holders.
@@ -222,68 +225,15 @@ impl StoreIdentity {
     }
 }
 
-/// Applies the schema scripts that were added since `database` was created.
-///
-/// # Errors
-/// [`StoreFault::Unavailable`] if the database cannot be read or written.
-pub(crate) async fn migrate(database: &Database) -> Result<(), StoreFault> {
-    let read = async |connection: &mut SqliteConnection| read_row(connection, row::SCHEMA).await;
-    let applied = database.readers().read(read).await?.and_then(|text| number(&text));
-    let applied = applied.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
-    if applied >= SCHEMAS.len() {
-        return Ok(());
-    }
-    let apply = async |connection: &mut SqliteConnection| {
-        apply_schemas(connection, applied).await?;
-        Ok(TransactionOutcome::Committed)
-    };
-    database.write(apply).await
-}
-
-/// Applies the schema scripts after the first `applied`, in the transaction open on `connection`.
-async fn apply_schemas(
-    connection: &mut SqliteConnection,
-    applied: usize,
-) -> Result<(), sqlx::Error> {
-    for schema in SCHEMAS.iter().skip(applied) {
-        sqlx::raw_sql(*schema).execute(&mut *connection).await?;
-    }
-    write_row(connection, row::SCHEMA, SCHEMAS.len().to_string().as_bytes()).await
-}
-
-/// Creates the tables as the first `count` schema scripts make them, in the transaction open on
-/// `connection`. Writes no row of `meta`.
-///
-/// # Errors
-/// The error of SQLite, including tables that exist already.
-pub(crate) async fn create_tables(
-    connection: &mut SqliteConnection,
-    count: usize,
-) -> Result<(), sqlx::Error> {
-    for schema in SCHEMAS.iter().take(count) {
-        sqlx::raw_sql(*schema).execute(&mut *connection).await?;
-    }
-    Ok(())
-}
-
 /// Reads the identity of the database in `directory` without writing to the database; `None` if
-/// nothing was initialised: there is no file, or the file has no tables, as after a crash before
-/// the first commit.
+/// nothing was initialised.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] if the file is not a database of this format and program, or lacks a
-/// part of the identity; [`StoreFault::Unavailable`] if the file cannot be read.
+/// [`StoreFault::Refused`] if the database is not of this format and program, or lacks a part of
+/// the identity; [`StoreFault::Unavailable`] if the database cannot be read.
 pub(crate) async fn read(directory: &Path) -> Result<Option<StoreIdentity>, StoreFault> {
-    if !directory::holds_database(directory)? {
-        return Ok(None);
-    }
-    let path = directory::database(directory);
-    sqlite::finish_rollback(&path).await.map_err(|error| unreadable(error, &path))?;
-    let mut connection =
-        sqlite::reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
-    let outcome = read_from(&mut connection, &path).await;
-    connection.close().await?;
-    outcome
+    let rows = DatabasePlace::SqliteIn(directory).read_identity().await?;
+    rows.map(|rows| of_own_format(&rows, &directory::database(directory))).transpose()
 }
 
 /// Checks that the database in `directory` is ours, and creates and changes no file, unlike
@@ -293,100 +243,20 @@ pub(crate) async fn read(directory: &Path) -> Result<Option<StoreIdentity>, Stor
 /// # Errors
 /// As [`read`].
 pub(crate) async fn examine(directory: &Path) -> Result<(), StoreFault> {
-    let path = directory::database(directory);
-    if !directory::holds_database(directory)? || directory::has_unfinished_writes(directory) {
-        return Ok(());
-    }
-    let mut connection = sqlite::reading(&path)
-        .immutable(true)
-        .connect()
-        .await
-        .map_err(|error| unreadable(error, &path))?;
-    let outcome = read_from(&mut connection, &path).await;
-    connection.close().await?;
-    outcome.map(drop)
+    let rows = DatabasePlace::SqliteIn(directory).examine().await?;
+    let identity = rows.map(|rows| of_own_format(&rows, &directory::database(directory)));
+    identity.transpose().map(drop)
 }
 
-async fn read_from(
-    connection: &mut SqliteConnection,
-    path: &Path,
-) -> Result<Option<StoreIdentity>, StoreFault> {
-    let names = read_table_names(connection).await.map_err(|error| unreadable(error, path))?;
-    if names.is_empty() {
-        return Ok(None);
-    }
-    if !TABLES.iter().all(|table| names.iter().any(|name| name == table)) {
-        return Err(refused(path, "is a database of some other program"));
-    }
-    let format = read_row(connection, row::FORMAT).await?.unwrap_or_else(|| b"unknown".to_vec());
+fn of_own_format(rows: &MetaRows, path: &Path) -> Result<StoreIdentity, StoreFault> {
+    let format = rows.get(row::FORMAT).map_or(b"unknown".as_slice(), Vec::as_slice);
     if format != FORMAT.as_bytes() {
         return Err(StoreFault::Refused(format!(
             "the data in {} has format {:?} and this version reads {FORMAT:?}; use the version \
              that wrote the data",
             path.display(),
-            String::from_utf8_lossy(&format)
+            String::from_utf8_lossy(format)
         )));
     }
-    read_rows(connection, path).await.map(Some)
-}
-
-/// Reads the identity of an open database. No rekey may run meanwhile: the rows are read one after
-/// another.
-///
-/// # Errors
-/// As [`read`].
-pub(crate) async fn read_rows(
-    connection: &mut SqliteConnection,
-    path: &Path,
-) -> Result<StoreIdentity, StoreFault> {
-    let lost = |name| {
-        refused(path, &format!("has lost or damaged the row {name:?} of the store's identity"))
-    };
-    let of_row = |fault| match fault {
-        MetaFault::Lost(name) => lost(name),
-        MetaFault::Unread(fault) => fault,
-    };
-    let cluster = read_row(connection, row::CLUSTER).await?.and_then(|id| id.try_into().ok());
-    let holders = meta::read_holders(connection).await.map_err(of_row)?;
-    let automatic = meta::read_automatic(connection).await.map_err(of_row)?;
-    if holders.is_none() && automatic.is_none() {
-        return Err(lost(row::ROOT));
-    }
-    let reached = match read_row(connection, row::TIME).await? {
-        Some(text) => number(&text).ok_or_else(|| lost(row::TIME))?,
-        None => 0,
-    };
-    let restored = match read_row(connection, row::RESTORED).await? {
-        Some(text) => Some(number(&text).ok_or_else(|| lost(row::RESTORED))?),
-        None => None,
-    };
-    Ok(StoreIdentity {
-        cluster: cluster.ok_or_else(|| lost(row::CLUSTER))?,
-        holders,
-        automatic,
-        keyring: read_row(connection, row::KEYRING).await?.ok_or_else(|| lost(row::KEYRING))?,
-        reached,
-        restored,
-    })
-}
-
-async fn read_table_names(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
-    sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'")
-        .fetch_all(connection)
-        .await
-}
-
-fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
-    if sqlite::is_no_database(&error) {
-        refused(path, "is not a database")
-    } else {
-        StoreFault::from(error)
-    }
-}
-
-fn refused(path: &Path, fault: &str) -> StoreFault {
-    StoreFault::Refused(format!(
-        "{} {fault}; choose another data directory, or restore this directory",
-        path.display()
-    ))
+    StoreIdentity::of_rows(rows, path)
 }

@@ -19,8 +19,9 @@
 //! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
 //! - `cipher` → `shamir` → `keyring` → `root_seals` → `seal`: encryption, the shares of the unseal
 //!   key, and automatic seals;
-//! - `script` → `readers` → `sqlite` (with `due`) → `rows` → `statements`: batches of statements,
-//!   the database, single rows and many rows;
+//! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `sqlite` → `database`:
+//!   the values that a database reads and writes, the only folder with SQL, and the operations that
+//!   a database offers;
 //! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
 //!   order of contending requests, checks and limits, and the single task that writes to the
 //!   `open_data` (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the
@@ -38,12 +39,12 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! activity → alarm → body → clock → disk_space → failpoint → readers → script → record → time_mark
-//! → fault → range
-//! → watched_keys → cipher → directory → sqlite → stored_limit → write_queue → due → folders
-//! → options → snapshot_places → shamir → keyring → root_seals → seal → identity → rows
-//! → statements → revision → work → cache → stored → open_data → plan → committer → store
-//! → data_directory → scan → unit → dev_seal → snapshot
+//! activity → alarm → body → clock → disk_space → failpoint → options → meta_rows → record
+//! → time_mark → fault → write_failure → write_condition → range → watched_keys → cipher
+//! → directory → stored_limit → write_queue → folders → snapshot_places → shamir → keyring
+//! → root_seals → seal → rows → due → raw_record → committed_state → sqlite → database → identity
+//! → revision → work → cache → stored → open_data → plan → committer → store → data_directory
+//! → scan → unit → dev_seal → snapshot
 //! ```
 
 mod activity;
@@ -52,8 +53,10 @@ mod body;
 mod cache;
 mod cipher;
 mod clock;
+mod committed_state;
 mod committer;
 mod data_directory;
+mod database;
 mod dev_seal;
 mod directory;
 mod disk_space;
@@ -63,23 +66,22 @@ mod fault;
 mod folders;
 mod identity;
 mod keyring;
+mod meta_rows;
 mod open_data;
 mod options;
 mod plan;
 mod range;
-mod readers;
+mod raw_record;
 mod record;
 mod revision;
 mod root_seals;
 mod rows;
 mod scan;
-mod script;
 mod seal;
 mod shamir;
 mod snapshot;
 mod snapshot_places;
 mod sqlite;
-mod statements;
 mod store;
 mod stored;
 mod stored_limit;
@@ -89,6 +91,8 @@ mod time_mark;
 mod unit;
 mod watched_keys;
 mod work;
+mod write_condition;
+mod write_failure;
 mod write_queue;
 
 pub use activity::StoreActivity;
@@ -104,7 +108,7 @@ pub use disk_space::DiskShortage;
 pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
-pub use options::StoreOptions;
+pub use options::{FlushPolicy, StoreOptions};
 pub use record::{Address, IndexColumns, Record, Space, Stamp};
 pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;
@@ -116,9 +120,9 @@ pub use snapshot::{
     check_snapshot, inspect_snapshot, inspect_snapshot_while, read_key_file, read_keys,
     restore_directory,
 };
-pub use sqlite::{FlushPolicy, WriteCondition};
 pub use store::Store;
 pub use stored_limit::StoredLimit;
 pub use unit::{Unit, UnitFinish};
 pub use watched_keys::KeyWatch;
+pub use write_condition::WriteCondition;
 pub use write_queue::QueueTicket;

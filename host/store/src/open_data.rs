@@ -4,20 +4,17 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use sqlx::sqlite::SqliteConnection;
-
 use crate::activity::ActivityCounters;
 use crate::alarm::WorkerAlarm;
 use crate::cache::{RecordCache, StampedRecord};
 use crate::clock::StoreClock;
+use crate::database::Database;
 use crate::directory::HeldDirectory;
 use crate::fault::StoreFault;
 use crate::folders::FolderNumbers;
 use crate::record::Address;
-use crate::rows;
 use crate::seal::Seal;
 use crate::snapshot_places::SnapshotPlaces;
-use crate::sqlite::Database;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
 use crate::watched_keys::WatchedKeys;
@@ -90,8 +87,7 @@ impl OpenData {
     }
 
     async fn fetch(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
-        let find = async |connection: &mut SqliteConnection| rows::find(connection, address).await;
-        let row = self.database.readers().read(find).await?;
+        let row = self.database.find_row(address).await?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 

@@ -2,7 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::sqlite::FlushPolicy;
+/// The moment at which a commit is flushed to disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlushPolicy {
+    /// Before the commit is acknowledged.
+    #[default]
+    EveryCommit,
+    /// At the discretion of the operating system. For benchmarks only, to measure the disk's share
+    /// of the time: a power cut loses acknowledged writes and can damage the database.
+    Never,
+}
 
 /// The settings with which a store is opened.
 #[derive(Clone, Debug)]

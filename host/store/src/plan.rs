@@ -5,21 +5,18 @@
 //! list on which a request relied (phantom). Units with a shared flush are planned one after
 //! another, in memory, exactly as if each had committed alone.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
-use sqlx::sqlite::SqliteConnection;
-
+use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use crate::database::Database;
 use crate::fault::StoreFault;
 use crate::open_data::OpenData;
 use crate::range::KeyRange;
 use crate::record::{Address, Space, Stamp};
-use crate::revision::{AskedRevisions, RevisionPlan};
-use crate::rows::{self, SealedRow};
-use crate::script::{BatchRows, StatementBatch};
+use crate::revision::{self, RevisionPlan};
+use crate::rows::SealedRow;
 use crate::seal::Seal;
-use crate::sqlite::Database;
-use crate::statements::{self, AddressQuery, AddressState};
-use crate::stored::{AskedStored, StoredBytes, StoredTotals};
+use crate::stored::{self, StoredBytes, StoredTotals};
 use crate::work::{CommitOutcome, CommitRequest, ListedKeys, ReadSet};
 use crate::write_queue::ContendedKey;
 
@@ -46,74 +43,23 @@ impl PlannedWrite<'_> {
     }
 }
 
-/// The queries that run before units are planned.
-pub(crate) struct AskedWork<'a> {
-    reads: AskedReads<'a>,
-    revisions: AskedRevisions<'a>,
-    stored: AskedStored<'a>,
+/// Returns the questions about all remembered reads, about counters of revisions, and about the
+/// stored bytes of mounts without certain room according to `stored_bytes`.
+pub(crate) fn questions_about<'a>(
+    works: &'a [CommitRequest],
+    stored_bytes: &StoredBytes,
+) -> StateQuestions<'a> {
+    let mut questions = StateQuestions::default();
+    works.iter().for_each(|work| ask_reads(&mut questions, &work.reads));
+    revision::ask(&mut questions, works.iter().filter_map(|work| work.writes.revised.as_ref()));
+    stored::ask(&mut questions, works, stored_bytes);
+    questions
 }
 
-/// The queries for remembered reads: stamps of records, and keys in ranges.
-struct AskedReads<'a> {
-    stamps: AddressQuery<'a>,
-    /// Each range with the index of the answer.
-    listings: Vec<(RequestedRange<'a>, usize)>,
-}
-
-/// A range and the requested number of keys.
-type RequestedRange<'a> = (&'a KeyRange, u32);
-
-/// The committed state of all remembered reads.
-#[derive(Default)]
-struct CommittedState<'a> {
-    stamps: BTreeMap<&'a Address, AddressState>,
-    listings: HashMap<RequestedRange<'a>, Vec<String>>,
-}
-
-impl<'a> AskedReads<'a> {
-    fn of(
-        script: &mut StatementBatch,
-        reads: impl Iterator<Item = &'a ReadSet> + Clone,
-    ) -> Result<Self, sqlx::Error> {
-        let stamps =
-            AddressQuery::stamps(script, reads.clone().flat_map(|reads| reads.keys().keys()))?;
-        let listed: HashSet<RequestedRange<'a>> = reads
-            .flat_map(|reads| reads.listings().map(|(range, listing)| (range, listing.limit)))
-            .collect();
-        let mut listings = Vec::with_capacity(listed.len());
-        for (range, limit) in listed {
-            listings.push(((range, limit), script.len()));
-            rows::ask_keys(script, range, limit)?;
-        }
-        Ok(AskedReads { stamps, listings })
-    }
-
-    fn committed(self, answers: &BatchRows) -> Result<CommittedState<'a>, sqlx::Error> {
-        let keys = |(listed, place): (RequestedRange<'a>, usize)| {
-            let rows = answers.get(place).map(Vec::as_slice).unwrap_or_default();
-            Ok((listed, rows::parse_keys(rows)?))
-        };
-        let listings: Result<_, sqlx::Error> = self.listings.into_iter().map(keys).collect();
-        Ok(CommittedState { stamps: self.stamps.present(answers)?, listings: listings? })
-    }
-}
-
-impl<'a> AskedWork<'a> {
-    /// Adds the queries for all remembered reads, for counters, and for the stored bytes of mounts
-    /// without certain room according to `stored_bytes`.
-    ///
-    /// # Errors
-    /// As [`StatementBatch::bind`].
-    pub(crate) fn of(
-        script: &mut StatementBatch,
-        works: &'a [CommitRequest],
-        stored_bytes: &StoredBytes,
-    ) -> Result<Self, sqlx::Error> {
-        let reads = AskedReads::of(script, works.iter().map(|work| &work.reads))?;
-        let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
-        let revisions = AskedRevisions::of(script, revised)?;
-        Ok(AskedWork { reads, revisions, stored: AskedStored::of(script, works, stored_bytes)? })
-    }
+/// Adds the questions about remembered reads: stamps of records, and keys in ranges.
+fn ask_reads<'a>(questions: &mut StateQuestions<'a>, reads: &'a ReadSet) {
+    questions.stamps.extend(reads.keys().keys());
+    questions.listings.extend(reads.listings().map(|(range, listing)| (range, listing.limit)));
 }
 
 /// A plan for units that commit together: the units that may commit, and their combined writes.
@@ -130,22 +76,19 @@ pub(crate) struct CommitPlan<'a> {
 }
 
 impl<'a> CommitPlan<'a> {
-    /// Plans the units one after another. The answers come from the transaction that will write the
-    /// units.
-    ///
-    /// # Errors
-    /// The error of SQLite.
+    /// Plans the units one after another. `committed` are the answers to [`questions_about`] the
+    /// units, from the transaction that will write the units.
     pub(crate) fn make(
         data: &OpenData,
         works: &'a [CommitRequest],
-        lookups: AskedWork<'a>,
-        answers: &BatchRows,
-    ) -> Result<Self, sqlx::Error> {
+        mut committed: CommittedState<'a>,
+    ) -> Self {
         let OpenData { seal, folders, .. } = data;
+        let revised = works.iter().filter_map(|work| work.writes.revised.as_ref());
         let mut plan = CommitPlan {
-            committed: lookups.reads.committed(answers)?,
-            stored: lookups.stored.stored(answers)?,
-            revisions: RevisionPlan::read(&lookups.revisions, answers, seal)?,
+            stored: StoredTotals::of(&mut committed),
+            revisions: RevisionPlan::read(revised, &mut committed, seal),
+            committed,
             ..CommitPlan::default()
         };
         for work in works {
@@ -169,7 +112,7 @@ impl<'a> CommitPlan<'a> {
             };
             plan.outcomes.push(outcome);
         }
-        Ok(plan)
+        plan
     }
 
     /// Returns `true` if any unit may commit.
@@ -182,19 +125,14 @@ impl<'a> CommitPlan<'a> {
         self.written.len() as u64
     }
 
-    /// Returns the statements for the planned writes; if a key is written twice, only the later
-    /// write.
-    ///
-    /// # Errors
-    /// As [`StatementBatch::bind`].
-    pub(crate) fn writes(&self) -> Result<StatementBatch, sqlx::Error> {
-        let mut script = StatementBatch::default();
-        let puts: Vec<&SealedRow> = self.written.values().filter_map(PlannedWrite::row).collect();
+    /// Returns the planned writes; if a key is written twice, only the later write.
+    pub(crate) fn writes(&self) -> GroupWrites<'_> {
         let deleted = self.written.iter().filter(|(_, written)| written.row().is_none());
-        let deletes: Vec<&Address> = deleted.map(|(address, _)| *address).collect();
-        statements::put(&mut script, &puts)?;
-        statements::delete(&mut script, &deletes)?;
-        Ok(script)
+        GroupWrites {
+            puts: self.written.values().filter_map(PlannedWrite::row).collect(),
+            deletes: deleted.map(|(address, _)| *address).collect(),
+            identity: Vec::new(),
+        }
     }
 
     /// Returns `true` if the committed state is the state that [`CommitPlan::writes`] leaves
@@ -203,14 +141,9 @@ impl<'a> CommitPlan<'a> {
     /// nothing was written.
     ///
     /// # Errors
-    /// The error of SQLite.
-    pub(crate) async fn is_stored(
-        &self,
-        connection: &mut SqliteConnection,
-    ) -> Result<bool, sqlx::Error> {
-        let mut script = StatementBatch::default();
-        let query = AddressQuery::stamps(&mut script, self.written.keys().copied())?;
-        let present = query.present(&script.run(connection).await?)?;
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn is_stored(&self, database: &Database) -> Result<bool, StoreFault> {
+        let present = database.look_up_stamps(self.written.keys().copied()).await?;
         let is_there = |(address, written): (&&Address, &PlannedWrite<'_>)| {
             present.get(*address).copied() == written.present()
         };
@@ -292,10 +225,10 @@ impl Database {
         &self,
         reads: &ReadSet,
     ) -> Result<Option<ContendedKey>, StoreFault> {
-        let mut script = StatementBatch::default();
-        let lookups = AskedReads::of(&mut script, [reads].into_iter())?;
-        let answers = self.snapshot(script).await?;
-        let plan = CommitPlan { committed: lookups.committed(&answers)?, ..CommitPlan::default() };
+        let mut questions = StateQuestions::default();
+        ask_reads(&mut questions, reads);
+        let committed = self.read_state(questions).await?;
+        let plan = CommitPlan { committed, ..CommitPlan::default() };
         Ok(plan.find_changed(reads))
     }
 }

@@ -11,14 +11,14 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use crate::body::RecordBody;
+use crate::committed_state::{CommittedState, StateQuestions};
 use crate::fault::StoreFault;
 use crate::record::{Address, IndexColumns, Record, Space};
 use crate::rows::SealedRow;
-use crate::script::{BatchRows, StatementBatch};
 use crate::seal::Seal;
-use crate::statements::AddressQuery;
 
 /// The changes of a unit to the data of a mount with revisions.
 pub(crate) struct RevisedWrites {
@@ -59,50 +59,39 @@ pub(crate) struct NumberedRows<'a> {
     pub(crate) rows: Vec<(&'a Address, SealedRow)>,
 }
 
-/// The queries for units that count revisions: their counters and the records they replace.
-pub(crate) struct AskedRevisions<'a> {
-    counters: AddressQuery<'a>,
-    puts: AddressQuery<'a>,
-}
-
-impl<'a> AskedRevisions<'a> {
-    /// Adds the queries for the counters and records that the units change; without such units,
-    /// none.
-    ///
-    /// # Errors
-    /// As [`StatementBatch::bind`].
-    pub(crate) fn of(
-        script: &mut StatementBatch,
-        units: impl Iterator<Item = &'a RevisedWrites> + Clone,
-    ) -> Result<Self, sqlx::Error> {
-        let counters = AddressQuery::rows(script, units.clone().map(|unit| &unit.counter))?;
-        let puts = units.flat_map(|unit| &unit.puts).map(|(address, _)| address);
-        Ok(AskedRevisions { counters, puts: AddressQuery::rows(script, puts)? })
+/// Asks for the rows of the counters and records that the units change; without such units, for
+/// none.
+pub(crate) fn ask<'a>(
+    questions: &mut StateQuestions<'a>,
+    units: impl Iterator<Item = &'a RevisedWrites>,
+) {
+    for unit in units {
+        questions.rows.insert(&unit.counter);
+        questions.rows.extend(unit.puts.iter().map(|(address, _)| address));
     }
 }
 
 impl<'a> RevisionPlan<'a> {
-    /// Reads the answers.
-    ///
-    /// # Errors
-    /// The error of SQLite. A row that does not open fails only the units changing the row.
+    /// Takes the rows that [`ask`] asked for from the committed state. A row that does not open
+    /// fails only the units changing the row.
     pub(crate) fn read(
-        lookups: &AskedRevisions<'a>,
-        answers: &BatchRows,
+        units: impl Iterator<Item = &'a RevisedWrites>,
+        committed: &mut CommittedState<'a>,
         seal: &Seal,
-    ) -> Result<Self, sqlx::Error> {
-        let mut revisions = RevisionPlan::default();
-        for (address, row) in lookups.counters.sealed(answers)? {
+    ) -> Self {
+        let (mut revisions, mut rows) = (RevisionPlan::default(), mem::take(&mut committed.rows));
+        for counter in units.map(|unit| &unit.counter) {
+            let Some(row) = rows.remove(counter) else { continue };
             let opened = row.and_then(|row| row.open(seal));
-            let count = opened.and_then(|record| parse(address, Some(&record)));
-            revisions.counts.insert(address, count);
+            let count = opened.and_then(|record| parse(counter, Some(&record)));
+            revisions.counts.insert(counter, count);
         }
-        for (address, row) in lookups.puts.sealed(answers)? {
+        for (address, row) in rows {
             let opened = row.and_then(|row| row.open(seal));
             let created = opened.map(|record| (record.created > 0).then_some(record.created));
             revisions.created.insert(address, created);
         }
-        Ok(revisions)
+        revisions
     }
 
     /// Numbers and seals the records put by a unit.

@@ -13,14 +13,13 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use zeroize::Zeroizing;
 
-use sqlx::sqlite::SqliteConnection;
-
 use crate::alarm::WorkerAlarm;
 #[cfg(test)]
 use crate::cache::RecordCache;
 use crate::cache::StampedRecord;
 use crate::clock::{ClockBehind, ClockJump, StoreClock};
 use crate::committer::Committer;
+use crate::database::Database;
 use crate::due::{DueLanes, DueRecord};
 use crate::fault::StoreFault;
 use crate::identity;
@@ -28,12 +27,10 @@ use crate::open_data::OpenData;
 use crate::range::KeyRange;
 use crate::record::{Address, Space};
 use crate::revision;
-use crate::rows;
-use crate::script::{BatchRows, StatementBatch};
 use crate::seal::{Seal, SecretHasher};
-use crate::sqlite::{Database, TransactionEnd, WriteCondition};
 use crate::watched_keys::KeyWatch;
 use crate::work::{CommitOutcome, CommitRequest, ReadSet};
+use crate::write_condition::WriteCondition;
 use crate::write_queue::{ContendedKey, DUE_TURN_TIME, QueueTicket, TURN_TIME, WriteQueue};
 
 /// An open store.
@@ -110,30 +107,26 @@ impl Store {
     pub async fn mark_time(&self, age: Duration) -> Result<(), StoreFault> {
         let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let Some(time) = self.data.time.due_after(age) else { return Ok(()) };
-        let mut writes = StatementBatch::default();
-        identity::put_time(&mut writes, time)?;
-        let plan = |_: BatchRows| Ok(TransactionEnd::Commit(writes));
-        self.database()
-            .transact(StatementBatch::default(), plan)
-            .await
-            .map_err(StoreFault::from)?;
+        self.database().change_identity(vec![identity::time_row(time)]).await?;
         self.data.time.note(time);
         Ok(())
     }
 
-    /// Returns some of the lanes of `space`, from the name `first` up to but not including the name
-    /// `end`, in which a record was due at `until` (store time, milliseconds). The cost does not
-    /// depend on the number of records in the lanes, and lanes outside the bounds cost nothing.
+    /// Returns some of the lanes of `space`, from the first name of `bounds` up to but not
+    /// including the second, in which a record was due at `until` (store time, milliseconds). The
+    /// cost does not depend on the number of records in the lanes, and lanes outside of the bounds
+    /// cost nothing.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn due_lanes(
         &self,
         space: Space,
-        (first, end): (&str, &str),
+        bounds: (&str, &str),
         until: u64,
     ) -> Result<DueLanes, StoreFault> {
-        self.database().due_lanes(space, (first, end), until).await.map_err(StoreFault::from)
+        let heads = self.database().lane_heads(space, bounds).await?;
+        Ok(DueLanes::of_heads(heads, until))
     }
 
     /// Returns the first `limit` records of a lane that were due at `until`, oldest first. The
@@ -148,7 +141,7 @@ impl Store {
         until: u64,
         limit: u32,
     ) -> Result<Vec<DueRecord>, StoreFault> {
-        self.database().due_in_lane(lane, until, limit).await.map_err(StoreFault::from)
+        self.database().due_in_lane(lane, until, limit).await
     }
 
     /// Returns the earliest due time of all records of all kinds, past or future; `None` if no
@@ -157,7 +150,7 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn next_due(&self) -> Result<Option<u64>, StoreFault> {
-        self.database().next_due(None).await.map_err(StoreFault::from)
+        self.database().next_due(None).await
     }
 
     /// Returns the earliest due time later than `moment`. A worker that has asked for all records
@@ -167,7 +160,7 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn next_due_after(&self, moment: u64) -> Result<Option<u64>, StoreFault> {
-        self.database().next_due(Some(moment)).await.map_err(StoreFault::from)
+        self.database().next_due(Some(moment)).await
     }
 
     /// Returns a turn for a request that retries after conflicts. The request passes the turn to
@@ -205,11 +198,7 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn count(&self, space: Space, prefix: &str, at_most: u32) -> Result<u32, StoreFault> {
-        let range = KeyRange::new(space, prefix, "");
-        let count = async |connection: &mut SqliteConnection| {
-            rows::count(connection, &range, at_most).await
-        };
-        self.database().readers().read(count).await.map_err(StoreFault::from)
+        self.database().count(&KeyRange::new(space, prefix, ""), at_most).await
     }
 
     /// Counts the records of `space` whose owners begin with `prefix`. Counting stops at `at_most`.
@@ -222,11 +211,7 @@ impl Store {
         prefix: &str,
         at_most: u32,
     ) -> Result<u32, StoreFault> {
-        let owners = KeyRange::new(space, prefix, "");
-        let count = async |connection: &mut SqliteConnection| {
-            rows::count_owned(connection, &owners, at_most).await
-        };
-        self.database().readers().read(count).await.map_err(StoreFault::from)
+        self.database().count_owned(&KeyRange::new(space, prefix, ""), at_most).await
     }
 
     /// Counts the records of a lane with a due time. Counting stops at `at_most`.
@@ -238,7 +223,7 @@ impl Store {
         lane: (Space, &str),
         at_most: u32,
     ) -> Result<u32, StoreFault> {
-        self.database().count_in_lane(lane, at_most).await.map_err(StoreFault::from)
+        self.database().count_in_lane(lane, at_most).await
     }
 
     /// Returns the empty pages of the database file to the file system, a few at a time between
@@ -247,16 +232,7 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be written.
     pub async fn give_back_space(&self) -> Result<(), StoreFault> {
-        let mut left = u64::MAX;
-        loop {
-            let now = self.database().give_back_pages().await?;
-            // A file created by an earlier release keeps empty pages for reuse.
-            if now == 0 || now >= left {
-                break;
-            }
-            left = now;
-        }
-        self.database().checkpoint_log().await
+        self.database().give_back_space().await
     }
 
     /// Returns a name for a secret text. The name can be looked up but not turned back into the
@@ -345,9 +321,7 @@ impl Store {
         range: &KeyRange,
         limit: u32,
     ) -> Result<Vec<String>, StoreFault> {
-        let list =
-            async |connection: &mut SqliteConnection| rows::list(connection, range, limit).await;
-        self.database().readers().read(list).await.map_err(StoreFault::from)
+        self.database().list_keys(range, limit).await
     }
 
     /// Returns the first `limit` rows of a kind that belong to an owner and come after the row
@@ -361,10 +335,7 @@ impl Store {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreFault> {
-        let list = async |connection: &mut SqliteConnection| {
-            rows::list_owned(connection, owner, after, limit).await
-        };
-        self.database().readers().read(list).await.map_err(StoreFault::from)
+        self.database().list_owned(owner, after, limit).await
     }
 
     /// Returns a read of `reads` that did not hold at the same moment as the others, if any.

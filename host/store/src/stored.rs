@@ -5,23 +5,21 @@
 //! work is refused if a counter would exceed its limit; other units of the same group are not
 //! affected. A unit that adds nothing, such as a deletion, is always stored.
 //!
-//! Triggers update the counts in the database within each commit (`schema/0004.sql` and
-//! `schema/0005.sql`). Memory holds an upper bound for each counter, so that a commit to a counter
-//! with room needs no query.
+//! The database updates the counts within each commit. Memory holds an upper bound for each
+//! counter, so that a commit to a counter with room needs no query.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem;
 use std::sync::Mutex;
 
 use bulkhead_wire::sync;
-use sqlx::Row as _;
 
+use crate::committed_state::{CommittedState, StateQuestions};
 use crate::fault::StoreFault;
 use crate::record::Address;
-use crate::script::{BatchRows, StatementBatch};
-use crate::statements::AddressQuery;
 use crate::stored_limit::counters_of;
 use crate::work::CommitRequest;
 
@@ -69,73 +67,19 @@ impl StoredBytes {
     }
 }
 
-/// The queries about counters that may lack room.
-pub(crate) struct AskedStored<'a> {
-    /// Each counter with the index of the count among the answers.
-    totals: Vec<(&'a str, usize)>,
-    sizes: AddressQuery<'a>,
-}
-
-impl<'a> AskedStored<'a> {
-    /// Asks for the counts that may reach their limit by these units, and for the sizes of the rows
-    /// that the units replace. Other counters need no query.
-    ///
-    /// # Errors
-    /// As [`StatementBatch::bind`].
-    pub(crate) fn of(
-        script: &mut StatementBatch,
-        works: &'a [CommitRequest],
-        stored_bytes: &StoredBytes,
-    ) -> Result<Self, sqlx::Error> {
-        let short = counters_near_limit(works, stored_bytes);
-        let mut totals = Vec::with_capacity(short.len());
-        for counter in &short {
-            totals.push((*counter, script.len()));
-            ask_bytes(script, counter)?;
-        }
-        let written = works.iter().flat_map(CommitRequest::addresses);
-        let counted =
-            written.filter(|address| counters_of(address).any(|counter| short.contains(counter)));
-        Ok(AskedStored { totals, sizes: AddressQuery::sizes(script, counted)? })
-    }
-
-    /// Returns the counts and sizes from the answers.
-    ///
-    /// # Errors
-    /// The error of SQLite.
-    pub(crate) fn stored(&self, answers: &BatchRows) -> Result<StoredTotals<'a>, sqlx::Error> {
-        let mut totals = BTreeMap::new();
-        for (counter, place) in &self.totals {
-            totals.insert(*counter, parse_bytes(answers, *place)?);
-        }
-        Ok(StoredTotals { totals, sizes: self.sizes.numbers(answers)? })
-    }
-}
-
-/// Asks for the bytes of a counter. A name that ends in a slash stands for all counters that begin
-/// with the name.
-///
-/// # Errors
-/// As [`StatementBatch::bind`].
-pub(crate) fn ask_bytes(script: &mut StatementBatch, counter: &str) -> Result<(), sqlx::Error> {
-    let Some(kind) = counter.strip_suffix('/') else {
-        script.add("SELECT bytes FROM stored WHERE mount = ?");
-        return script.bind(counter.to_owned());
-    };
-    script.add("SELECT coalesce(sum(bytes), 0) AS bytes FROM stored WHERE mount > ? AND mount < ?");
-    script.bind(counter.to_owned())?;
-    // The byte behind the slash.
-    script.bind(format!("{kind}0"))
-}
-
-/// Returns the bytes of a counter from the answer at `place`.
-///
-/// # Errors
-/// The error of SQLite.
-pub(crate) fn parse_bytes(answers: &BatchRows, place: usize) -> Result<u64, sqlx::Error> {
-    let row = answers.get(place).and_then(|rows| rows.first());
-    let bytes: i64 = row.map_or(Ok(0), |row| row.try_get("bytes"))?;
-    Ok(u64::try_from(bytes).unwrap_or_default())
+/// Asks for the counts that may reach their limit by these units, and for the sizes of the rows
+/// that the units replace. Other counters need no query.
+pub(crate) fn ask<'a>(
+    questions: &mut StateQuestions<'a>,
+    works: &'a [CommitRequest],
+    stored_bytes: &StoredBytes,
+) {
+    let short = counters_near_limit(works, stored_bytes);
+    let written = works.iter().flat_map(CommitRequest::addresses);
+    let counted =
+        written.filter(|address| counters_of(address).any(|counter| short.contains(counter)));
+    questions.sizes.extend(counted);
+    questions.counters.extend(short);
 }
 
 /// Returns the counters without certain room for everything that these units put.
@@ -170,6 +114,12 @@ pub(crate) struct StoredTotals<'a> {
 }
 
 impl<'a> StoredTotals<'a> {
+    /// Takes the counts and sizes from the committed state.
+    pub(crate) fn of(committed: &mut CommittedState<'a>) -> Self {
+        let totals = mem::take(&mut committed.counters);
+        StoredTotals { totals, sizes: mem::take(&mut committed.sizes) }
+    }
+
     /// Adds the writes of a unit to the counts.
     ///
     /// # Errors

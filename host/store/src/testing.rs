@@ -8,7 +8,7 @@ use std::{env, fs};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::sqlite::TransactionOutcome;
+use crate::write_failure::TransactionOutcome;
 use crate::{
     Address, DataDirectory, IndexColumns, SealKey, Space, Store, StoreFault, StoreOptions, cipher,
 };
@@ -102,7 +102,7 @@ pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
         sqlx::raw_sql(statement).execute(connection).await?;
         Ok(TransactionOutcome::Committed)
     };
-    store.database().write(work).await.unwrap();
+    store.database().sqlite().write(work).await.unwrap();
 }
 
 /// Returns SQLite's plan for the statement, a step per line.
@@ -110,6 +110,6 @@ pub(crate) async fn plan(store: &Arc<Store>, statement: &str) -> String {
     let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
     let read =
         async |connection: &mut SqliteConnection| sqlx::query(explain).fetch_all(connection).await;
-    let steps = store.database().readers().read(read).await.unwrap();
+    let steps = store.database().sqlite().readers().read(read).await.unwrap();
     steps.iter().map(|step| step.get::<String, _>("detail") + "\n").collect()
 }

@@ -43,7 +43,7 @@ impl OtherWrite {
                     ended.await.unwrap();
                     Ok(TransactionOutcome::Conflict)
                 };
-                store.database().write(work).await
+                store.database().sqlite().write(work).await
             }
         });
         has_begun.await.unwrap();
@@ -286,7 +286,7 @@ async fn closing_awaits_running_group_and_refuses_rest() {
     let (other, under_way) = submit_alone(&store, "a").await;
     let waiting = submit(writing(&store, "b", "x"));
     // A close whose readers are closed queues for the connection at once: behind `a`, before `b`.
-    store.database().readers().close().await;
+    store.database().sqlite().readers().close().await;
     let mut closing = Box::pin(store.close());
     assert!(closing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     other.end().await;

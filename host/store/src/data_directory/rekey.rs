@@ -11,15 +11,14 @@ mod tests;
 use std::sync::Arc;
 
 use bulkhead_wire::sync;
-use sqlx::sqlite::SqliteConnection;
 
 use super::DataDirectory;
 use crate::cipher::SealKey;
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
+use crate::meta_rows::MetaChange;
 use crate::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
 use crate::shamir::SealConfig;
-use crate::sqlite::TransactionOutcome;
 use crate::store::Store;
 
 /// The outcome of a change of a seal.
@@ -40,12 +39,10 @@ enum SealChange {
 }
 
 impl SealChange {
-    async fn write(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    fn rows(&self) -> Vec<MetaChange> {
         match self {
-            SealChange::Holders(holders) => identity::replace_holders(connection, holders).await,
-            SealChange::Automatic(seal) => {
-                identity::replace_automatic(connection, seal.as_ref()).await
-            }
+            SealChange::Holders(holders) => identity::holders_rows(holders),
+            SealChange::Automatic(seal) => identity::automatic_rows(seal.as_ref()),
         }
     }
 
@@ -155,11 +152,7 @@ impl DataDirectory {
         store: &Store,
         change: SealChange,
     ) -> Result<RekeyOutcome, StoreFault> {
-        let replace = async |connection: &mut SqliteConnection| {
-            change.write(connection).await?;
-            Ok(TransactionOutcome::Committed)
-        };
-        let written = store.database().write(replace).await;
+        let written = store.database().change_identity(change.rows()).await;
         // If the answer was lost, the result is looked up: without it the caller could not tell
         // which shares to keep.
         let (seals, outcome) = match (written, self.identity_of(store).await) {
@@ -178,9 +171,7 @@ impl DataDirectory {
     }
 
     async fn identity_of(&self, store: &Store) -> Result<StoreIdentity, StoreFault> {
-        let read = async |connection: &mut SqliteConnection| {
-            identity::read_rows(connection, self.path()).await
-        };
-        store.database().readers().read(read).await
+        let rows = store.database().identity_rows().await?;
+        StoreIdentity::of_rows(&rows, self.path())
     }
 }

@@ -96,12 +96,7 @@ async fn cluster_name_is_uuid_different_from_cluster_id() {
     let names = async || {
         let scratch = ScratchDirectory::new();
         let store = scratch.open().await;
-        let id = async |connection: &mut SqliteConnection| {
-            let id = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'cluster'");
-            id.fetch_one(connection).await
-        };
-        let id: Result<Vec<u8>, sqlx::Error> = store.database().readers().read(id).await;
-        let id = id.unwrap();
+        let id = store.database().identity_rows().await.unwrap()["cluster"].clone();
         store.close().await;
         (
             scratch.hold().await.cluster_id().await.unwrap().unwrap(),
@@ -195,13 +190,9 @@ async fn a_kill_amid_initialising_leaves_nothing_or_everything() {
         StoreIdentity::generate(FirstKeys::of_holders(TWO_OF_THREE, &key(1)), 1).unwrap();
     let record = Record::unwritten(RecordBody::new(b"1".to_vec()), IndexColumns::default());
     let row = SealedRow::of(&seal, &data("first"), &record).unwrap();
-    let database = Database::open(&directory::database(scratch.path()), FlushPolicy::EveryCommit)
-        .await
-        .unwrap();
-    let write = async move |connection: &mut SqliteConnection| {
-        write_cluster(connection, &identity, &[row]).await
-    };
-    database.write(write).await.unwrap();
+    let place = DatabasePlace::SqliteIn(scratch.path());
+    let database = place.open(FlushPolicy::EveryCommit).await.unwrap();
+    database.initialise(identity.rows(), &[row]).await.unwrap();
     let log_length = scratch.files()["bulkhead.db-wal"].len();
     let boundaries =
         (0..).map(|pages| LOG_HEADER + pages * LOG_PAGE).take_while(|length| *length <= log_length);

@@ -11,21 +11,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::sync::mpsc;
 
 use super::archive_reader::damaged;
 use super::reading::{SnapshotSummary, open, read_snapshot};
-use super::row_format::{RECORD_COLUMNS, RawRecord, SnapshotRow};
+use super::row_format::SnapshotRow;
 use crate::data_directory::{find_beside, remove_database};
+use crate::database::DatabaseFiller;
 use crate::directory::{self, file_failure};
 use crate::disk_space::DiskShortage;
 use crate::failpoint;
 use crate::fault::StoreFault;
 use crate::identity;
-use crate::script::StatementBatch;
-use crate::sqlite;
+use crate::raw_record::FillFault;
 
 /// Maximum number of rows in a batch.
 const BATCH_ROWS: usize = 64;
@@ -82,9 +80,9 @@ impl NewDatabase {
         let path = database.path();
         directory::create_private(path).map_err(|error| file_failure("create", path, &error))?;
         failpoint::reach("restore.begun").map_err(StoreFault::injected)?;
-        let mut connection = sqlite::filling(path).connect().await?;
-        let filled = fill(&mut connection, &content, path).await;
-        let closed = connection.close().await;
+        let mut filler = DatabaseFiller::open_file(path).await?;
+        let filled = fill(&mut filler, &content, path).await;
+        let closed = filler.close().await;
         filled?;
         closed?;
         failpoint::reach("restore.built").map_err(StoreFault::injected)?;
@@ -126,12 +124,11 @@ async fn flush(path: PathBuf) -> Result<(), StoreFault> {
 
 /// Creates the tables and copies all rows, in a single transaction.
 async fn fill(
-    connection: &mut SqliteConnection,
+    filler: &mut DatabaseFiller,
     content: &DatabaseContent<'_>,
     path: &Path,
 ) -> Result<(), StoreFault> {
-    sqlx::query("BEGIN").execute(&mut *connection).await?;
-    identity::create_tables(connection, content.schema).await?;
+    filler.begin(content.schema).await?;
     let (sender, mut batches) = mpsc::channel(WAITING_BATCHES);
     let snapshot = content.snapshot.to_owned();
     let may_continue = Arc::clone(&content.may_continue);
@@ -144,17 +141,14 @@ async fn fill(
             check_space(path, 0)?;
         }
         number = number.saturating_add(1);
-        insert(connection, batch).await.map_err(rejected)?;
+        insert(filler, batch).await?;
     }
     let summary = reading.map(|read| read.unwrap_or_else(|_| Err(interrupted()))).await?;
     if summary != *content.summary {
         return Err(damaged("the file was replaced while the file was read"));
     }
-    identity::note_restore(connection, content.restored_at).await?;
-    sqlx::query("COMMIT").execute(&mut *connection).await?;
-    // The mode is part of the file.
-    sqlx::query("PRAGMA journal_mode = WAL").execute(connection).await?;
-    Ok(())
+    let rows = filler.identity_rows().await?;
+    filler.commit(identity::restore_rows(&rows, content.restored_at)).await
 }
 
 /// Reads the rows of the file, and sends the rows in batches.
@@ -214,42 +208,18 @@ pub(super) fn size_of_row(row: &SnapshotRow) -> usize {
     }
 }
 
-async fn insert(
-    connection: &mut SqliteConnection,
-    batch: Vec<SnapshotRow>,
-) -> Result<(), sqlx::Error> {
-    let (mut statements, mut records) = (StatementBatch::default(), Vec::new());
+async fn insert(filler: &mut DatabaseFiller, batch: Vec<SnapshotRow>) -> Result<(), StoreFault> {
+    let (mut identity, mut records) = (Vec::new(), Vec::new());
     for row in batch {
         match row {
-            SnapshotRow::Identity(name, value) => {
-                statements.add("INSERT INTO meta (name, value) VALUES (?, ?)");
-                statements.bind(name)?;
-                statements.bind(value)?;
-            }
+            SnapshotRow::Identity(name, value) => identity.push((name, value)),
             SnapshotRow::Record(record) => records.push(record),
         }
     }
-    if !records.is_empty() {
-        add_records(&mut statements, records)?;
-    }
-    statements.run(connection).await.map(drop).map_err(sqlx::Error::from)
-}
-
-/// Adds a statement that inserts all records. Full batches share the prepared statement.
-fn add_records(
-    statements: &mut StatementBatch,
-    records: Vec<RawRecord>,
-) -> Result<(), sqlx::Error> {
-    let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)";
-    let rows = vec![row; records.len()].join(", ");
-    statements.add(&format!("INSERT INTO record ({RECORD_COLUMNS}) VALUES {rows}"));
-    records.into_iter().try_for_each(|record| record.bind(statements))
-}
-
-/// Returns the fault for rows that the database did not take.
-fn rejected(error: sqlx::Error) -> StoreFault {
-    let of_rows = error.as_database_error().is_some_and(|error| error.is_unique_violation());
-    if of_rows { damaged("two rows have the same name") } else { error.into() }
+    filler.insert(identity, records).await.map_err(|fault| match fault {
+        FillFault::SameName => damaged("two rows have the same name"),
+        FillFault::Failed(fault) => fault,
+    })
 }
 
 fn interrupted() -> StoreFault {

@@ -6,23 +6,22 @@
 use std::path::Path;
 
 use futures_util::TryStreamExt as _;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _};
 
 use super::archive::SUMS_PURPOSE;
 use super::archive_reader::damaged;
 use super::manifest::SnapshotManifest;
 use super::reading::{open, read_snapshot};
-use super::row_format::{RECORD_COLUMNS, RawRecord, SnapshotRow};
+use super::row_format::SnapshotRow;
 use crate::cipher::SealKey;
+use crate::database::{DatabasePlace, DatabaseReader};
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
-use crate::readers::discard;
+use crate::meta_rows::MetaRows;
+use crate::raw_record::RawRecord;
 use crate::record::Address;
 use crate::seal::Seal;
 use crate::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress};
-use crate::sqlite;
 
 /// Maximum number of damages that a report names; the others are counted.
 const MAX_DAMAGES: usize = 1_000;
@@ -127,7 +126,7 @@ pub async fn check_snapshot(
         }
         Ok(())
     })?;
-    let identity = read_identity(&identity_rows, path).await?;
+    let identity = read_identity(&identity_rows, path)?;
     let seal = open_seal(&identity, shares, path)?;
     let is_authentic = seal.as_ref().map(|seal| {
         seal.hashes().keyed_hash(SUMS_PURPOSE, summary.sums.as_bytes()) == summary.sealed_sums
@@ -178,30 +177,27 @@ pub async fn check_directory(
     }
     let identity = identity::read(path).await?.ok_or_else(empty)?;
     let mut check = RecordCheck::new(open_seal(&identity, shares, path)?, observe);
-    let mut connection = sqlite::reading(&database).connect().await?;
-    let read = check_database(&mut connection, &mut check).await;
-    discard(connection).await;
+    let mut reader = DatabasePlace::SqliteIn(path).open_for_check().await?;
+    let read = check_database(&mut reader, &mut check).await;
+    reader.close().await;
     // A page that cannot be read ends the reading. The report says so.
-    if let Err(error) = read {
-        check.report_damage("the database file", StoreFault::from(error).to_string());
+    if let Err(fault) = read {
+        check.report_damage("the database file", fault.to_string());
     }
     Ok(check.report)
 }
 
-/// Lets SQLite check the file, and checks all records.
+/// Lets the database check its file, and checks all records.
 async fn check_database(
-    connection: &mut SqliteConnection,
+    reader: &mut DatabaseReader,
     check: &mut RecordCheck<'_>,
-) -> Result<(), sqlx::Error> {
-    let found: Vec<String> =
-        sqlx::query_scalar("PRAGMA integrity_check(100)").fetch_all(&mut *connection).await?;
-    for fault in found.into_iter().filter(|fault| fault != "ok") {
+) -> Result<(), StoreFault> {
+    for fault in reader.find_damage().await? {
         check.report_damage("the database file", fault);
     }
-    let text = format!("SELECT {RECORD_COLUMNS} FROM record ORDER BY rowid");
-    let mut rows = sqlx::query(AssertSqlSafe(text)).fetch(connection);
-    while let Some(row) = rows.try_next().await? {
-        match RawRecord::of(&row) {
+    let mut records = reader.records();
+    while let Some(record) = records.try_next().await? {
+        match record {
             Ok(record) => check.check(record),
             Err(_) => check.report_damage("a record", "has a column of another type"),
         }
@@ -209,29 +205,17 @@ async fn check_database(
     Ok(())
 }
 
-/// Reads the identity of a store from its rows, as from a database.
-pub(super) async fn read_identity(
+/// Reads the identity of a store from its rows in a snapshot, as from a database. Of two rows with
+/// the same name, the later counts.
+pub(super) fn read_identity(
     rows: &[(String, Vec<u8>)],
     path: &Path,
 ) -> Result<StoreIdentity, StoreFault> {
-    let format = rows.iter().find(|(name, _)| name == "format").map(|(_, value)| value.as_slice());
-    if format != Some(identity::FORMAT.as_bytes()) {
+    let rows: MetaRows = rows.iter().cloned().collect();
+    if rows.get("format").map(Vec::as_slice) != Some(identity::FORMAT.as_bytes()) {
         return Err(damaged("the rows of the store's identity are of another format"));
     }
-    let mut connection = SqliteConnectOptions::new().in_memory(true).connect().await?;
-    sqlx::query("CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT")
-        .execute(&mut connection)
-        .await?;
-    for (name, value) in rows {
-        sqlx::query("INSERT OR REPLACE INTO meta VALUES (?, ?)")
-            .bind(name)
-            .bind(value)
-            .execute(&mut connection)
-            .await?;
-    }
-    let identity = identity::read_rows(&mut connection, path).await;
-    discard(connection).await;
-    identity
+    StoreIdentity::of_rows(&rows, path)
 }
 
 /// Opens the seal with the key of the `shares`, or with the key of the automatic seal; `None`

@@ -23,8 +23,9 @@ use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::row_format::SnapshotRow;
 use super::save::IdentityRows;
 use crate::data_directory::DataDirectory;
+use crate::database::SCHEMA_COUNT;
 use crate::fault::StoreFault;
-use crate::identity::{self, StoreIdentity};
+use crate::identity::StoreIdentity;
 use crate::options::StoreOptions;
 use crate::store::Store;
 
@@ -193,7 +194,7 @@ impl CheckedSnapshot {
         let FirstReading { summary, rows, bytes } =
             in_thread(move || FirstReading::of(path, &may_continue)).await?;
         let schema = schema_of(&summary.manifest, &rows)?;
-        let identity = read_identity(&rows, snapshot).await.map_err(|fault| match fault {
+        let identity = read_identity(&rows, snapshot).map_err(|fault| match fault {
             StoreFault::Refused(_) => {
                 damaged("the rows of the store's identity are incomplete, or of another format")
             }
@@ -249,12 +250,11 @@ fn schema_of(manifest: &SnapshotManifest, rows: &[(String, Vec<u8>)]) -> Result<
     let text = std::str::from_utf8(row.unwrap_or(b"1")).unwrap_or_default();
     let schema = text.parse::<usize>().ok().filter(|schema| *schema > 0);
     let schema = schema.ok_or_else(|| damaged("the number of schema scripts is not a number"))?;
-    if schema > identity::SCHEMA_COUNT {
+    if schema > SCHEMA_COUNT {
         return Err(StoreFault::Refused(format!(
             "the snapshot has schema {schema}, and this program knows schemas up to {}; nothing \
              was changed; restore with Bulkhead {}, which took the snapshot, or a later version",
-            identity::SCHEMA_COUNT,
-            manifest.server_version
+            SCHEMA_COUNT, manifest.server_version
         )));
     }
     Ok(schema)

@@ -7,22 +7,13 @@
 //! Rows are copied without being judged: a damaged record stays in the snapshot, and is found when
 //! the record is opened.
 
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
-
 use super::archive_reader::damaged;
 use crate::fault::StoreFault;
-use crate::record::{Address, Space, Stamp};
-use crate::rows::SealedRow;
-use crate::script::StatementBatch;
+use crate::raw_record::RawRecord;
 
 /// Kinds of rows. A number is never given to another kind.
 const IDENTITY_KIND: u8 = 1;
 const RECORD_KIND: u8 = 2;
-
-/// Columns of the table of records that a snapshot holds. The other tables are derived from it.
-pub(super) const RECORD_COLUMNS: &str =
-    "space, key, stamp, due, lane, owner, created, modified, sealed";
 
 /// A row of a snapshot.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
@@ -31,86 +22,6 @@ pub(super) enum SnapshotRow {
     Identity(String, Vec<u8>),
     /// A row of `record`.
     Record(RawRecord),
-}
-
-/// A row of `record` as stored.
-#[cfg_attr(test, derive(Clone, Debug, PartialEq, Eq))]
-pub(super) struct RawRecord {
-    space: i64,
-    key: String,
-    stamp: Vec<u8>,
-    due: Option<i64>,
-    lane: String,
-    owner: String,
-    created: Option<i64>,
-    modified: Option<i64>,
-    sealed: Vec<u8>,
-}
-
-impl RawRecord {
-    /// Reads the columns of [`RECORD_COLUMNS`].
-    ///
-    /// # Errors
-    /// The error of SQLite, for a column of another type.
-    pub(super) fn of(row: &SqliteRow) -> Result<RawRecord, sqlx::Error> {
-        Ok(RawRecord {
-            space: row.try_get("space")?,
-            key: row.try_get("key")?,
-            stamp: row.try_get("stamp")?,
-            due: row.try_get("due")?,
-            lane: row.try_get("lane")?,
-            owner: row.try_get("owner")?,
-            created: row.try_get("created")?,
-            modified: row.try_get("modified")?,
-            sealed: row.try_get("sealed")?,
-        })
-    }
-
-    /// Returns the number of bytes of the longest columns.
-    pub(super) fn size(&self) -> usize {
-        self.key.len().saturating_add(self.sealed.len())
-    }
-
-    /// Binds the columns of [`RECORD_COLUMNS`], in their order.
-    ///
-    /// # Errors
-    /// As [`StatementBatch::bind`].
-    pub(super) fn bind(self, batch: &mut StatementBatch) -> Result<(), sqlx::Error> {
-        batch.bind(self.space)?;
-        batch.bind(self.key)?;
-        batch.bind(self.stamp)?;
-        batch.bind(self.due)?;
-        batch.bind(self.lane)?;
-        batch.bind(self.owner)?;
-        batch.bind(self.created)?;
-        batch.bind(self.modified)?;
-        batch.bind(self.sealed)
-    }
-
-    /// Returns the row for opening.
-    ///
-    /// # Errors
-    /// The name of the record, if its kind or its stamp has a form that was never written.
-    pub(super) fn into_sealed(self) -> Result<SealedRow, String> {
-        let space = Space::of_number(self.space);
-        let stamp = self.stamp.try_into().ok().map(Stamp);
-        let (Some(space), Some(stamp)) = (space, stamp) else {
-            return Err(match space {
-                Some(space) => Address::new(space, self.key).to_string(),
-                None => format!("{}:{}", self.space, self.key),
-            });
-        };
-        Ok(SealedRow {
-            address: Address::new(space, self.key),
-            stamp,
-            due: self.due,
-            lane: self.lane,
-            owner: self.owner,
-            created: self.created,
-            modified: self.modified,
-            sealed: self.sealed,
-        })
-    }
 }
 
 /// Appends a row of `meta` to a part of the rows.

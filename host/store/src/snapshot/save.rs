@@ -14,17 +14,16 @@ use std::time::Duration;
 use bulkhead_wire::byte_stream::ByteSource;
 use bulkhead_wire::failure::Failure;
 use futures_util::TryStreamExt as _;
-use sqlx::AssertSqlSafe;
-use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc;
 
 use super::archive::{ArchiveWriter, MANIFEST_NAME, PART_BYTES, SUMS_PURPOSE, state_name};
 use super::manifest::SnapshotManifest;
-use super::row_format::{RECORD_COLUMNS, RawRecord, push_identity, push_record};
+use super::row_format::{push_identity, push_record};
+use crate::database::DatabaseReader;
 use crate::fault::StoreFault;
-use crate::identity;
+use crate::identity::StoreIdentity;
+use crate::meta_rows::MetaRows;
 use crate::open_data::OpenData;
-use crate::readers::discard;
 use crate::snapshot_places::SnapshotPlace;
 use crate::store::Store;
 
@@ -86,17 +85,17 @@ impl Store {
     pub async fn snapshot(&self, origin: SnapshotOrigin) -> Result<SnapshotStream, StoreFault> {
         let data = self.data();
         let place = data.snapshots.take()?;
-        let mut connection = data.database.connect_reader().await?;
-        let begun = begin(&mut connection, &data, origin).await;
+        let mut reader = data.database.begin_snapshot().await?;
+        let begun = begin(&mut reader, &data, origin).await;
         let (manifest, identity_rows) = match begun {
             Ok(begun) => begun,
             Err(fault) => {
-                discard(connection).await;
+                reader.close().await;
                 return Err(fault);
             }
         };
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
-        let task = SnapshotTask { data, connection, manifest, identity_rows };
+        let task = SnapshotTask { data, reader, manifest, identity_rows };
         tokio::spawn(task.run(place, sender));
         Ok(SnapshotStream { pieces, is_over: false })
     }
@@ -105,23 +104,16 @@ impl Store {
 /// Rows of `meta`: name and value.
 pub(super) type IdentityRows = Vec<(String, Vec<u8>)>;
 
-/// Begins the transaction, and reads the identity of the store and the manifest's numbers.
+/// Reads the identity of the store and the numbers of the manifest.
 async fn begin(
-    connection: &mut SqliteConnection,
+    reader: &mut DatabaseReader,
     data: &OpenData,
     origin: SnapshotOrigin,
-) -> Result<(SnapshotManifest, IdentityRows), StoreFault> {
-    sqlx::query("BEGIN DEFERRED").execute(&mut *connection).await?;
-    let rows: IdentityRows = sqlx::query_as("SELECT name, value FROM meta ORDER BY name")
-        .fetch_all(&mut *connection)
-        .await?;
-    let records: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM record").fetch_one(&mut *connection).await?;
-    let identity = identity::read_rows(connection, Path::new("the database")).await?;
-    let number = |wanted: &str| {
-        let value = rows.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_slice());
-        value.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok())
-    };
+) -> Result<(SnapshotManifest, MetaRows), StoreFault> {
+    let rows = reader.identity_rows().await?;
+    let records = reader.count_records().await?;
+    let identity = StoreIdentity::of_rows(&rows, Path::new("the database"))?;
+    let number = |name: &str| std::str::from_utf8(rows.get(name)?).ok()?.parse().ok();
     let manifest = SnapshotManifest {
         format: number("format").unwrap_or_default(),
         // The row is absent if only the first script was applied.
@@ -130,7 +122,7 @@ async fn begin(
         store_time: origin.store_time,
         taken_at: origin.taken_at,
         server_version: origin.server_version,
-        records: u64::try_from(records).unwrap_or_default(),
+        records,
         identity_rows: u64::try_from(rows.len()).unwrap_or_default(),
         key_term: data.seal.status().term.into(),
     };
@@ -140,9 +132,9 @@ async fn begin(
 /// A snapshot in progress, in its transaction.
 struct SnapshotTask {
     data: Arc<OpenData>,
-    connection: SqliteConnection,
+    reader: DatabaseReader,
     manifest: SnapshotManifest,
-    identity_rows: IdentityRows,
+    identity_rows: MetaRows,
 }
 
 impl SnapshotTask {
@@ -160,7 +152,7 @@ impl SnapshotTask {
             ))),
             written = self.write(&pieces) => written,
         };
-        discard(self.connection).await;
+        self.reader.close().await;
         if let Err(fault) = written {
             // Without this piece the end of the channel tells the reader.
             drop(pieces.try_send(SnapshotPiece::Failed(fault)));
@@ -174,10 +166,9 @@ impl SnapshotTask {
         for (name, value) in &self.identity_rows {
             push_identity(&mut part, name, value)?;
         }
-        let text = format!("SELECT {RECORD_COLUMNS} FROM record ORDER BY rowid");
-        let mut rows = sqlx::query(AssertSqlSafe(text)).fetch(&mut self.connection);
-        while let Some(row) = rows.try_next().await? {
-            push_record(&mut part, &RawRecord::of(&row)?)?;
+        let mut records = self.reader.records();
+        while let Some(record) = records.try_next().await? {
+            push_record(&mut part, &record?)?;
             if part.len() >= PART_BYTES {
                 (archive, part) = add_part(archive, state_name(parts), part).await?;
                 send(pieces, SnapshotPiece::Bytes(archive.take())).await?;
@@ -185,7 +176,7 @@ impl SnapshotTask {
                 parts += 1;
             }
         }
-        drop(rows);
+        drop(records);
         if !part.is_empty() {
             (archive, _) = add_part(archive, state_name(parts), part).await?;
             send(pieces, SnapshotPiece::Bytes(archive.take())).await?;

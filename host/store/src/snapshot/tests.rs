@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bulkhead_wire::byte_stream::ByteSource as _;
 use bulkhead_wire::failure::Failure;
-use sqlx::sqlite::SqliteConnection;
+use futures_util::TryStreamExt as _;
 
 use super::archive::ArchiveWriter;
 use super::reading::read_snapshot;
-use super::row_format::{RawRecord, SnapshotRow};
+use super::row_format::SnapshotRow;
 use super::*;
 use crate::record::IndexColumns;
 use crate::shamir::{KeyShare, SealConfig, split};
@@ -59,24 +59,16 @@ fn rows_of(bytes: &[u8]) -> (SnapshotSummary, Vec<SnapshotRow>) {
     (summary, rows)
 }
 
-/// Returns all rows of the database, read in a single transaction.
+/// Returns all rows of the database, of one state.
 async fn reference(store: &Arc<Store>) -> Vec<SnapshotRow> {
-    let read = async |connection: &mut SqliteConnection| {
-        sqlx::query("BEGIN").execute(&mut *connection).await?;
-        let identity: Vec<(String, Vec<u8>)> =
-            sqlx::query_as("SELECT name, value FROM meta ORDER BY name")
-                .fetch_all(&mut *connection)
-                .await?;
-        let records =
-            sqlx::query("SELECT * FROM record ORDER BY rowid").fetch_all(&mut *connection).await?;
-        let mut rows: Vec<SnapshotRow> =
-            identity.into_iter().map(|(name, value)| SnapshotRow::Identity(name, value)).collect();
-        for record in &records {
-            rows.push(SnapshotRow::Record(RawRecord::of(record)?));
-        }
-        Ok(rows)
-    };
-    store.database().inspect(read).await.unwrap()
+    let mut reader = store.database().begin_snapshot().await.unwrap();
+    let identity = reader.identity_rows().await.unwrap().into_iter();
+    let mut rows: Vec<SnapshotRow> =
+        identity.map(|(name, value)| SnapshotRow::Identity(name, value)).collect();
+    let records: Vec<_> = reader.records().try_collect().await.unwrap();
+    rows.extend(records.into_iter().map(|record| SnapshotRow::Record(record.unwrap())));
+    reader.close().await;
+    rows
 }
 
 async fn filled(scratch: &ScratchDirectory) -> Arc<Store> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 
-use super::FlushPolicy;
+use crate::options::FlushPolicy;
 
 /// Maximum number of prepared statements per connection. Statements for up to a few dozen rows each
 /// have a prepared form; the statements of a commit come in few sizes.
@@ -28,7 +28,7 @@ const FILLING_CACHE: &str = "-32768";
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the options for opening the file read-only, before anything is written.
-pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
+pub(super) fn reading(path: &Path) -> SqliteConnectOptions {
     common_options(path).read_only(true)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn writing(path: &Path, flushing: FlushPolicy) -> SqliteConnectOption
 /// Returns the options of a connection that fills a new database, before anything else opens the
 /// file. Nothing is flushed and nothing can be rolled back: after an error or a crash, the file is
 /// of no use.
-pub(crate) fn filling(path: &Path) -> SqliteConnectOptions {
+pub(super) fn filling(path: &Path) -> SqliteConnectOptions {
     common_options(path)
         .journal_mode(SqliteJournalMode::Off)
         .synchronous(SqliteSynchronous::Off)
@@ -80,7 +80,7 @@ fn common_options(path: &Path) -> SqliteConnectOptions {
 ///
 /// # Errors
 /// The error of SQLite.
-pub(crate) async fn finish_rollback(path: &Path) -> Result<(), sqlx::Error> {
+pub(super) async fn finish_rollback(path: &Path) -> Result<(), sqlx::Error> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
     if !Path::new(&journal).exists() {

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use bulkhead_wire::duration_histogram::HistogramReading;
 
-use super::Database;
+use super::connections::SqliteDatabase;
 use crate::activity::DatabaseSizes;
 
-impl Database {
+impl SqliteDatabase {
     /// Returns the number of commits flushed since the database was opened.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.read()

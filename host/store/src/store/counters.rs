@@ -1,11 +1,9 @@
 //! Counters of stored bytes, as queries ask for them.
 
 use super::Store;
+use crate::committed_state::StateQuestions;
 use crate::fault::StoreFault;
-use crate::script::StatementBatch;
-use crate::stored;
 use crate::stored_limit::StoredLimit;
-use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeMap;
 
 impl Store {
@@ -19,9 +17,10 @@ impl Store {
         if self.data.stored.has_room(&limit.counter, 1, limit.most) {
             return Ok(());
         }
-        let mut question = StatementBatch::default();
-        stored::ask_bytes(&mut question, &limit.counter)?;
-        let stored = stored::parse_bytes(&self.database().snapshot(question).await?, 0)?;
+        let mut questions = StateQuestions::default();
+        questions.counters.insert(&limit.counter);
+        let committed = self.database().read_state(questions).await?;
+        let stored = committed.counters.values().sum();
         if stored >= limit.most { Err(limit.full(stored)) } else { Ok(()) }
     }
 
@@ -31,10 +30,6 @@ impl Store {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn stored_bytes(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
-        let query = sqlx::query_as("SELECT mount, bytes FROM stored WHERE instr(mount, '/') = 0");
-        let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
-        let counted: Vec<(String, i64)> = self.database().readers().read(read).await?;
-        let bytes = |(mount, bytes)| Some((mount, u64::try_from(bytes).ok()?));
-        Ok(counted.into_iter().filter_map(bytes).collect())
+        self.database().stored_by_mount().await
     }
 }

@@ -5,12 +5,10 @@
 //! off. The note of the restore is in the database, so that a restart does not lose the note.
 
 use bulkhead_wire::sync;
-use sqlx::sqlite::SqliteConnection;
 
 use super::Store;
 use crate::fault::StoreFault;
 use crate::identity;
-use crate::sqlite::TransactionOutcome;
 
 impl Store {
     /// Returns the store time at which the data were restored from a snapshot, in milliseconds;
@@ -25,11 +23,7 @@ impl Store {
     /// [`StoreFault::Unavailable`] if the note cannot be removed: the data still wait for a
     /// release.
     pub async fn release(&self) -> Result<(), StoreFault> {
-        let remove = async |connection: &mut SqliteConnection| {
-            identity::remove_restore(connection).await?;
-            Ok(TransactionOutcome::Committed)
-        };
-        self.database().write(remove).await?;
+        self.database().change_identity(vec![identity::restore_removal()]).await?;
         *sync::write(&self.restored) = None;
         Ok(())
     }

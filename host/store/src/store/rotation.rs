@@ -5,13 +5,10 @@
 
 use std::sync::Arc;
 
-use sqlx::sqlite::SqliteConnection;
-
 use super::Store;
 use crate::fault::StoreFault;
 use crate::identity;
 use crate::keyring::KeyStatus;
-use crate::sqlite::TransactionOutcome;
 
 impl Store {
     /// Creates a new key that seals all records from now on: stores the key, then uses the key.
@@ -41,11 +38,7 @@ impl Store {
     async fn rotate_alone(&self) -> Result<KeyStatus, StoreFault> {
         let _one_at_a_time = self.rotating.lock().await;
         let (keyring, sealed) = self.seal().prepare_rotation(self.now())?;
-        let replace = async move |connection: &mut SqliteConnection| {
-            identity::replace_keyring(connection, &sealed).await?;
-            Ok(TransactionOutcome::Committed)
-        };
-        self.database().write(replace).await?;
+        self.database().change_identity(vec![identity::keyring_row(&sealed)]).await?;
         Ok(self.seal().install(keyring))
     }
 }
@@ -58,6 +51,7 @@ mod tests {
 
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
+    use sqlx::sqlite::SqliteConnection;
     use tokio::task::JoinSet;
 
     use super::*;
@@ -75,7 +69,7 @@ mod tests {
     async fn terms(store: &Arc<Store>) -> BTreeSet<u32> {
         let query = sqlx::query_scalar("SELECT DISTINCT substr(sealed, 2, 4) FROM record");
         let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
-        let terms: Vec<Vec<u8>> = store.database().readers().read(read).await.unwrap();
+        let terms: Vec<Vec<u8>> = store.database().sqlite().readers().read(read).await.unwrap();
         terms.into_iter().map(|term| u32::from_be_bytes(term.try_into().unwrap())).collect()
     }
 

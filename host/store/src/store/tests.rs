@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::task::{Context, Waker};
 
 use super::*;
+use crate::database::DatabasePlace;
 use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
 use crate::{FlushPolicy, IndexColumns, SealKey, StoreOptions, directory};
 
@@ -62,8 +63,8 @@ async fn crash_before_first_commit_leaves_openable_directory() {
     for scratch in [&empty, &without_tables] {
         fs::write(directory::database(scratch.path()), b"").unwrap();
     }
-    let path = directory::database(without_tables.path());
-    Database::open(&path, FlushPolicy::EveryCommit).await.unwrap().close().await;
+    let place = DatabasePlace::SqliteIn(without_tables.path());
+    place.open(FlushPolicy::EveryCommit).await.unwrap().close().await;
     assert!(fs::metadata(directory::database(without_tables.path())).unwrap().len() > 0);
     for scratch in [&empty, &without_tables] {
         let store = scratch.open().await;
@@ -217,7 +218,7 @@ async fn interrupted_write_is_rolled_back_and_store_continues() {
                 started.send(()).unwrap();
                 std::future::pending().await
             };
-            store.database().write(work).await
+            store.database().sqlite().write(work).await
         })
     };
     has_started.await.unwrap();

@@ -39,7 +39,7 @@ async fn summed(store: &Store, mount: &str) -> u64 {
     );
     let query = query.bind(mount);
     let read = async |connection: &mut SqliteConnection| query.fetch_one(connection).await;
-    let bytes: i64 = store.database().readers().read(read).await.unwrap();
+    let bytes: i64 = store.database().sqlite().readers().read(read).await.unwrap();
     u64::try_from(bytes).unwrap()
 }
 
@@ -192,9 +192,9 @@ fn of_caller(key: &str) -> Address {
 
 /// Returns the bytes of a counter of callers.
 async fn held(store: &Store, counter: &str) -> u64 {
-    let mut question = StatementBatch::default();
-    ask_bytes(&mut question, counter).unwrap();
-    parse_bytes(&store.database().snapshot(question).await.unwrap(), 0).unwrap()
+    let mut questions = StateQuestions::default();
+    questions.counters.insert(counter);
+    store.database().read_state(questions).await.unwrap().counters[counter]
 }
 
 /// Puts `bytes` bytes for a caller within the limits of the caller and of all callers.

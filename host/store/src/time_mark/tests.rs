@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::sqlite::SqliteConnection;
-
 use crate::clock::tests::TestClock;
 use crate::testing::{ScratchDirectory, data, edit, put};
 use crate::{ClockBehind, DataDirectory, SealConfig, SealKey, SecretHasher, Store};
@@ -117,10 +115,8 @@ async fn commits_mark_time_each_second_without_extra_flush() {
     let mut marks = BTreeSet::new();
     for number in 0..20 {
         put(&store, data(&number.to_string()), "x").await;
-        let query = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'time'");
-        let read = async |connection: &mut SqliteConnection| query.fetch_one(connection).await;
-        let mark: Vec<u8> = store.database().readers().read(read).await.unwrap();
-        let mark: u64 = String::from_utf8(mark).unwrap().parse().unwrap();
+        let rows = store.database().identity_rows().await.unwrap();
+        let mark: u64 = String::from_utf8(rows["time"].clone()).unwrap().parse().unwrap();
         assert!((store.now() - 999..=store.now()).contains(&mark), "{mark}");
         marks.insert(mark);
         hands.pass(100);

@@ -1,12 +1,11 @@
 //! Pages of records with content, read at once and remembered as a range and record by record.
 
 use super::Unit;
-use sqlx::sqlite::SqliteConnection;
 
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
 use crate::record::{Address, Record, Space, Stamp};
-use crate::rows::{self, SealedRow};
+use crate::rows::SealedRow;
 use std::collections::BTreeMap;
 
 /// Committed rows at the beginning of a range.
@@ -73,10 +72,7 @@ impl Unit {
             page.rows.push((row.address.key.clone(), row.stamp, (!is_own).then_some(row)));
             true
         };
-        let visit = async |connection: &mut SqliteConnection| {
-            rows::visit(connection, range, limit, take).await
-        };
-        Box::pin(self.store.database().readers().read(visit)).await?;
+        Box::pin(self.store.database().visit_rows(range, limit, take)).await?;
         Ok(page)
     }
 

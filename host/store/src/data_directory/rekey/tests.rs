@@ -174,12 +174,7 @@ async fn edited_or_missing_seal_row_is_refused() {
     for row in ["seal-key-id", "seal-wrapped-key", "seal-root"] {
         let (scratch, directory, store) = opened().await;
         directory.seal_automatically(&store, seal("one"), &key(2)).await.unwrap();
-        let removal = sqlx::AssertSqlSafe(format!("DELETE FROM meta WHERE name = '{row}'"));
-        let work = async |connection: &mut SqliteConnection| {
-            sqlx::raw_sql(removal).execute(connection).await?;
-            Ok(TransactionOutcome::Committed)
-        };
-        store.database().write(work).await.unwrap();
+        store.database().change_identity(vec![(row, None)]).await.unwrap();
         store.close().await;
         drop((store, directory));
         let refused = DataDirectory::hold(scratch.options()).await.map(drop);

@@ -5,6 +5,7 @@ use crate::clock::tests::TestClock;
 use crate::testing::body;
 use crate::{Address, Space};
 use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnection;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -36,7 +37,7 @@ async fn stored_counts(store: &Arc<Store>) -> Vec<(String, i64)> {
     let read = async |connection: &mut SqliteConnection| {
         sqlx::query_as("SELECT mount, bytes FROM stored ORDER BY mount").fetch_all(connection).await
     };
-    store.database().inspect(read).await.unwrap()
+    store.database().sqlite().inspect(read).await.unwrap()
 }
 
 /// Returns the rows without the two rows of `meta` that a restore writes.

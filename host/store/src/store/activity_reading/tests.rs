@@ -100,7 +100,7 @@ async fn reads_count_cache_hits_misses_and_queries() {
 }
 
 #[tokio::test]
-async fn sizes_are_those_of_the_files() {
+async fn sizes_match_files_and_closed_log() {
     let (scratch, store) = opened().await;
     let before = store.activity();
     assert!(before.database_bytes.is_some_and(|bytes| bytes > 0));

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::Store;
-use crate::sqlite::TransactionOutcome;
+use crate::record::{IndexColumns, Record};
 use crate::testing::{ScratchDirectory, data, edit, plan, put_indexed};
+use crate::write_failure::TransactionOutcome;
 
 async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFault> {
     let scratch = ScratchDirectory::new();
@@ -61,7 +62,7 @@ async fn store_with_lease(scratch: &ScratchDirectory) -> Arc<Store> {
 async fn raw(store: &Arc<Store>) -> SealedRow {
     let address = Address::new(LEASE, "a");
     let find = async |connection: &mut SqliteConnection| find(connection, &address).await;
-    store.database().readers().read(find).await.ok().flatten().unwrap()
+    store.database().sqlite().readers().read(find).await.ok().flatten().unwrap()
 }
 
 /// Replaces all records by this row and reads the record at the row's address.
@@ -72,7 +73,7 @@ async fn read_as(store: &Arc<Store>, row: SealedRow) -> Result<Option<Record>, S
         insert(connection, &row).await?;
         Ok(TransactionOutcome::Committed)
     };
-    store.database().write(work).await.unwrap();
+    store.database().sqlite().write(work).await.unwrap();
     store.begin().get(&address).await
 }
 

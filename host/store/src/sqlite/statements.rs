@@ -4,31 +4,25 @@
 //! A statement has placeholders for a power of two of rows. Unused placeholders are NULL. No
 //! address contains a NULL, so an unused place finds, writes and deletes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
+use crate::committed_state::AddressState;
 use crate::fault::StoreFault;
-use crate::record::{Address, Stamp};
-use crate::rows::{self, RowFault, SealedRow};
-use crate::script::{BatchRows, StatementBatch};
+use crate::record::Address;
+use crate::rows::SealedRow;
+
+use super::row_queries::{self, RowFault};
+use super::script::{BatchRows, StatementBatch};
 
 /// Maximum rows per statement. With 9 values per row, far below SQLite's limit of 32,766 values.
 const MOST_ROWS: usize = 128;
 
-/// The state of an address, reduced to the part needed for comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AddressState {
-    /// A row with this stamp.
-    Stamped(Stamp),
-    /// A row whose stamp has a shape that was never written.
-    Unreadable,
-}
-
 /// A query about addresses, as part of a script.
-pub(crate) struct AddressQuery<'a> {
+pub(super) struct AddressQuery<'a> {
     addresses: Vec<&'a Address>,
     /// The index of the first answer.
     first: usize,
@@ -39,9 +33,9 @@ impl<'a> AddressQuery<'a> {
     ///
     /// # Errors
     /// As [`StatementBatch::bind`].
-    pub(crate) fn stamps(
+    pub(super) fn stamps(
         script: &mut StatementBatch,
-        addresses: impl Iterator<Item = &'a Address>,
+        addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<Self, sqlx::Error> {
         AddressQuery::columns(script, addresses, "place, stamp")
     }
@@ -50,9 +44,9 @@ impl<'a> AddressQuery<'a> {
     ///
     /// # Errors
     /// As [`StatementBatch::bind`].
-    pub(crate) fn rows(
+    pub(super) fn rows(
         script: &mut StatementBatch,
-        addresses: impl Iterator<Item = &'a Address>,
+        addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<Self, sqlx::Error> {
         let columns = "place, stamp, due, lane, owner, created, modified, sealed";
         AddressQuery::columns(script, addresses, columns)
@@ -62,9 +56,9 @@ impl<'a> AddressQuery<'a> {
     ///
     /// # Errors
     /// As [`StatementBatch::bind`].
-    pub(crate) fn sizes(
+    pub(super) fn sizes(
         script: &mut StatementBatch,
-        addresses: impl Iterator<Item = &'a Address>,
+        addresses: impl IntoIterator<Item = &'a Address>,
     ) -> Result<Self, sqlx::Error> {
         let columns = "place, 2 * octet_length(record.key) + 2 * octet_length(lane) \
                        + 2 * octet_length(owner) + length(sealed) + 64 AS number";
@@ -74,12 +68,13 @@ impl<'a> AddressQuery<'a> {
     /// Asks for these columns; `place` is the index of the address within the statement.
     fn columns(
         script: &mut StatementBatch,
-        addresses: impl Iterator<Item = &'a Address>,
+        addresses: impl IntoIterator<Item = &'a Address>,
         columns: &str,
     ) -> Result<Self, sqlx::Error> {
         let first = script.len();
-        let once: BTreeSet<&Address> = addresses.collect();
-        let addresses: Vec<&Address> = once.into_iter().collect();
+        let mut addresses: Vec<&Address> = addresses.into_iter().collect();
+        addresses.sort_unstable();
+        addresses.dedup();
         for chunk in addresses.chunks(MOST_ROWS) {
             script.add(&address_join(chunk.len(), columns));
             bind_addresses(script, chunk)?;
@@ -91,12 +86,12 @@ impl<'a> AddressQuery<'a> {
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) fn present(
+    pub(super) fn present(
         &self,
         answers: &BatchRows,
     ) -> Result<BTreeMap<&'a Address, AddressState>, sqlx::Error> {
         let present = |(address, row): (_, &SqliteRow)| {
-            let stamp = rows::parse_stamp(row, "stamp")?;
+            let stamp = row_queries::parse_stamp(row, "stamp")?;
             Ok((address, stamp.map_or(AddressState::Unreadable, AddressState::Stamped)))
         };
         self.found(answers)?.into_iter().map(present).collect()
@@ -107,17 +102,18 @@ impl<'a> AddressQuery<'a> {
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) fn sealed(
+    pub(super) fn sealed(
         &self,
         answers: &BatchRows,
     ) -> Result<BTreeMap<&'a Address, Result<SealedRow, StoreFault>>, sqlx::Error> {
-        let sealed = |(address, row): (&'a Address, &SqliteRow)| match rows::parse(address, row) {
-            Ok(row) => Ok((address, Ok(row))),
-            Err(RowFault::Damaged(address_of)) => {
-                Ok((address, Err(StoreFault::Damaged(address_of))))
-            }
-            Err(RowFault::Sql(error)) => Err(error),
-        };
+        let sealed =
+            |(address, row): (&'a Address, &SqliteRow)| match row_queries::parse(address, row) {
+                Ok(row) => Ok((address, Ok(row))),
+                Err(RowFault::Damaged(address_of)) => {
+                    Ok((address, Err(StoreFault::Damaged(address_of))))
+                }
+                Err(RowFault::Sql(error)) => Err(error),
+            };
         self.found(answers)?.into_iter().map(sealed).collect()
     }
 
@@ -125,7 +121,7 @@ impl<'a> AddressQuery<'a> {
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) fn numbers(
+    pub(super) fn numbers(
         &self,
         answers: &BatchRows,
     ) -> Result<BTreeMap<&'a Address, u64>, sqlx::Error> {
@@ -175,7 +171,7 @@ fn unused_places(rows: usize) -> usize {
 ///
 /// # Errors
 /// As [`StatementBatch::bind`].
-pub(crate) fn put(script: &mut StatementBatch, rows: &[&SealedRow]) -> Result<(), sqlx::Error> {
+pub(super) fn put(script: &mut StatementBatch, rows: &[&SealedRow]) -> Result<(), sqlx::Error> {
     for rows in rows.chunks(MOST_ROWS) {
         script.add(&put_text(rows.len()));
         for row in rows {
@@ -198,7 +194,7 @@ pub(crate) fn put(script: &mut StatementBatch, rows: &[&SealedRow]) -> Result<()
 ///
 /// # Errors
 /// As [`StatementBatch::bind`].
-pub(crate) fn delete(
+pub(super) fn delete(
     script: &mut StatementBatch,
     addresses: &[&Address],
 ) -> Result<(), sqlx::Error> {
@@ -248,6 +244,8 @@ fn separator(place: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::testing::{ScratchDirectory, plan};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bulkhead_wire::sync;
 use tokio::sync::watch;
 
-use super::{TransactionOutcome, WriteFailure};
+use crate::write_failure::{TransactionOutcome, WriteFailure};
 
 /// The ability of the store to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ const FULL_DISK_MEMORY: Duration = Duration::from_secs(5);
 
 /// The condition of a database, with a signal at each change.
 #[derive(Default)]
-pub(super) struct WriteWatch {
+pub(crate) struct WriteWatch {
     condition: watch::Sender<WriteCondition>,
     /// Time of the last write without room.
     full_at: Mutex<Option<Instant>>,
@@ -38,18 +38,18 @@ pub(super) struct WriteWatch {
 
 impl WriteWatch {
     /// Returns the condition.
-    pub(super) fn condition(&self) -> WriteCondition {
+    pub(crate) fn condition(&self) -> WriteCondition {
         *self.condition.borrow()
     }
 
     /// Returns a receiver of the changes from now on.
-    pub(super) fn subscribe(&self) -> watch::Receiver<WriteCondition> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<WriteCondition> {
         self.condition.subscribe()
     }
 
     /// Records the end of a transaction. A transaction that gave up wrote nothing, and shows
     /// nothing.
-    pub(super) fn note_end(&self, outcome: TransactionOutcome) {
+    pub(crate) fn note_end(&self, outcome: TransactionOutcome) {
         let is_full = self.condition() == WriteCondition::DiskFull;
         if is_full && outcome == TransactionOutcome::Committed {
             self.note_stored_at(Instant::now());
@@ -65,7 +65,7 @@ impl WriteWatch {
     }
 
     /// Records a failed write.
-    pub(super) fn note_failure(&self, failure: &WriteFailure) {
+    pub(crate) fn note_failure(&self, failure: &WriteFailure) {
         match failure {
             WriteFailure::Full(_) => {
                 *sync::lock(&self.full_at) = Some(Instant::now());

@@ -1,13 +1,14 @@
 //! The meaning of an SQLite error: for the failed write, for later writes, and in words for the
 //! operator.
 //!
-//! This file prevents a stored write reported as failed, and a failed write reported as stored.
-//! Only a write that is known to be rolled back is reported so.
+//! This file prevents a failed write from being taken for a stored write: an error is judged by its
+//! code and by its position before or after the commit statement.
 
 use std::io;
 
 use crate::failpoint::InjectedFault;
 use crate::fault::StoreFault;
+use crate::write_failure::{CLOSED, WriteFailure};
 
 /// SQLite's primary result codes that need their own message; see
 /// <https://www.sqlite.org/rescode.html>.
@@ -19,52 +20,6 @@ mod code {
     pub(super) const NOT_A_DATABASE: i32 = 26;
     /// An extended code: a failed flush.
     pub(super) const FLUSH: i32 = 1034;
-}
-
-const CLOSED: &str = "the store is closed, because the service was sealed or stopped; try again \
-    when the store is open";
-
-/// The reason why a write is not known to be stored.
-pub(crate) enum WriteFailure {
-    /// Nothing more is written, at least not by this store. Whether the writes that met the I/O
-    /// error itself were stored is unknown.
-    Stopped(StoreFault),
-    /// The disk is full: nothing of the transaction was written, and a retry would not fit either.
-    Full(StoreFault),
-    /// Rolled back: nothing of the transaction was written.
-    Undone(StoreFault),
-    /// The transaction failed between the commit statement and the answer: everything was written,
-    /// or nothing.
-    Unknown(String),
-}
-
-impl From<WriteFailure> for StoreFault {
-    fn from(broken: WriteFailure) -> StoreFault {
-        match broken {
-            WriteFailure::Stopped(fault)
-            | WriteFailure::Full(fault)
-            | WriteFailure::Undone(fault) => fault,
-            WriteFailure::Unknown(said) => StoreFault::Unavailable(format!(
-                "the database failed while committing ({said}); the outcome is not known, look \
-                 before trying again"
-            )),
-        }
-    }
-}
-
-impl WriteFailure {
-    /// Returns the error of every write after an I/O error with this reason.
-    pub(super) fn stopped(reason: &str) -> WriteFailure {
-        WriteFailure::Stopped(StoreFault::Unavailable(format!(
-            "writes stopped after an I/O error ({reason}), because the state of the disk is \
-             unknown; check the disk and restart"
-        )))
-    }
-
-    /// Returns the error of a closed store.
-    pub(super) fn closed() -> WriteFailure {
-        WriteFailure::Stopped(StoreFault::Unavailable(CLOSED.into()))
-    }
 }
 
 /// An error of a transaction, and its position before or after the commit statement.
@@ -141,7 +96,7 @@ impl From<sqlx::Error> for StoreFault {
 }
 
 /// Returns `true` if the file is not an SQLite database at all.
-pub(crate) fn is_no_database(error: &sqlx::Error) -> bool {
+pub(super) fn is_no_database(error: &sqlx::Error) -> bool {
     primary_code(error) == Some(code::NOT_A_DATABASE)
 }
 

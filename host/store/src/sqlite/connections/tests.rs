@@ -19,11 +19,11 @@ async fn commits_flush_and_hostile_schema_is_untrusted() {
         assert_eq!(pragma(connection, "PRAGMA wal_autocheckpoint").await, 4_000);
         Ok(TransactionOutcome::Conflict)
     };
-    assert_eq!(store.database().write(checks).await, Err(StoreFault::Conflict));
+    assert_eq!(store.database().sqlite().write(checks).await, Err(StoreFault::Conflict));
     let mode = async |connection: &mut SqliteConnection| {
         sqlx::query_scalar::<_, String>("PRAGMA journal_mode").fetch_one(connection).await
     };
-    assert_eq!(store.database().readers().read(mode).await.unwrap(), "wal");
+    assert_eq!(store.database().sqlite().readers().read(mode).await.unwrap(), "wal");
 }
 
 /// See decision T35 and `.cargo/config.toml`.
@@ -35,7 +35,7 @@ async fn prepared_statement_is_planned_once_for_all_values() {
         let option = "SELECT sqlite_compileoption_used('ENABLE_QPSG')";
         sqlx::query_scalar::<_, bool>(option).fetch_one(connection).await
     };
-    assert!(store.database().readers().read(query).await.unwrap());
+    assert!(store.database().sqlite().readers().read(query).await.unwrap());
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn write_without_room_shows_beyond_next_write() {
         sqlx::raw_sql(table).execute(connection).await?;
         Ok(TransactionOutcome::Committed)
     };
-    let refused = store.database().write(fill).await.unwrap_err();
+    let refused = store.database().sqlite().write(fill).await.unwrap_err();
     assert!(refused.to_string().contains("full"), "{refused}");
     assert_eq!(*changes.borrow_and_update(), WriteCondition::DiskFull);
     store.begin().get(&data("a")).await.unwrap();
@@ -68,7 +68,7 @@ async fn readers_cannot_write() {
     let delete = async |connection: &mut SqliteConnection| {
         sqlx::query("DELETE FROM record").execute(connection).await
     };
-    let outcome = store.database().readers().read(delete).await;
+    let outcome = store.database().sqlite().readers().read(delete).await;
     assert!(outcome.unwrap_err().to_string().contains("readonly"));
 }
 
@@ -77,7 +77,7 @@ async fn io_error_stops_writes_and_reads_continue() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
-    *store.database().writer.lock().await =
+    *store.database().sqlite().writer.lock().await =
         WriterState::Stopped("SQLite: (code: 1034) disk I/O error".into());
     for _ in 0..2 {
         let mut unit = store.begin();
@@ -96,13 +96,13 @@ async fn write_panic_costs_only_connection() {
         let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM meta");
         count.fetch_one(connection).await
     };
-    let rows = async || store.database().readers().read(count).await.unwrap();
+    let rows = async || store.database().sqlite().readers().read(count).await.unwrap();
     let before = rows().await;
     let work = async |connection: &mut SqliteConnection| {
         sqlx::query("DELETE FROM meta").execute(connection).await?;
         panic!("a fault of our own")
     };
-    assert!(matches!(store.database().write(work).await, Err(StoreFault::Unavailable(_))));
+    assert!(matches!(store.database().sqlite().write(work).await, Err(StoreFault::Unavailable(_))));
     put(&store, data("a"), "1").await;
     assert!(before > 0 && rows().await == before);
 }

@@ -15,11 +15,11 @@ use sqlx::{Arguments as _, AssertSqlSafe, Either, Encode, Type};
 const LONG_STATEMENT_BYTES: usize = 1 << 10;
 
 /// The rows found by each statement of a script, in order.
-pub(crate) type BatchRows = Vec<Vec<SqliteRow>>;
+pub(super) type BatchRows = Vec<Vec<SqliteRow>>;
 
 /// Statements to run, with their bound values.
 #[derive(Default)]
-pub(crate) struct StatementBatch {
+pub(super) struct StatementBatch {
     turns: Vec<JoinedStatements>,
     statements: usize,
 }
@@ -33,20 +33,20 @@ struct JoinedStatements {
 }
 
 /// The error of a script, and the number of statements that succeeded before the error.
-pub(crate) struct BatchFailure {
-    pub(crate) error: sqlx::Error,
-    pub(crate) done: usize,
+pub(super) struct BatchFailure {
+    pub(super) error: sqlx::Error,
+    pub(super) done: usize,
 }
 
 impl StatementBatch {
     /// Returns the number of statements: the index of the next statement's answer.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.statements
     }
 
     /// Adds a statement. Later values are bound in this statement. The caller must bind every
     /// placeholder: an unbound placeholder would take a value of the next statement.
-    pub(crate) fn add(&mut self, text: &str) {
+    pub(super) fn add(&mut self, text: &str) {
         let is_long = text.len() > LONG_STATEMENT_BYTES;
         match self.turns.last_mut() {
             Some(turn) if !is_long && !turn.is_long => {
@@ -60,7 +60,7 @@ impl StatementBatch {
     }
 
     /// Adds a statement without bound values before all others.
-    pub(crate) fn add_first(&mut self, text: &str) {
+    pub(super) fn add_first(&mut self, text: &str) {
         match self.turns.first_mut() {
             Some(turn) if !turn.is_long => {
                 turn.text.insert_str(0, &format!("{text}; "));
@@ -75,7 +75,7 @@ impl StatementBatch {
     ///
     /// # Errors
     /// The error of sqlx for a value that cannot be encoded.
-    pub(crate) fn bind<'t, T>(&mut self, value: T) -> Result<(), sqlx::Error>
+    pub(super) fn bind<'t, T>(&mut self, value: T) -> Result<(), sqlx::Error>
     where
         T: Encode<'t, Sqlite> + Type<Sqlite>,
     {
@@ -87,7 +87,7 @@ impl StatementBatch {
     ///
     /// # Errors
     /// The error of SQLite.
-    pub(crate) async fn run(
+    pub(super) async fn run(
         self,
         connection: &mut SqliteConnection,
     ) -> Result<BatchRows, BatchFailure> {

@@ -28,7 +28,7 @@ pub(crate) struct ReaderPool {
 
 impl ReaderPool {
     /// Creates the pool without opening a connection.
-    pub(crate) fn new(options: SqliteConnectOptions) -> ReaderPool {
+    pub(super) fn new(options: SqliteConnectOptions) -> ReaderPool {
         ReaderPool {
             options,
             idle: Mutex::default(),
@@ -60,7 +60,7 @@ impl ReaderPool {
     }
 
     /// Returns the number of reads so far.
-    pub(crate) fn reads(&self) -> u64 {
+    pub(super) fn reads(&self) -> u64 {
         self.reads.read()
     }
 
@@ -78,7 +78,7 @@ impl ReaderPool {
 
 /// Closes a connection that is no longer needed. An error during the close changes nothing: the
 /// file's lock and any open transaction end with the connection's thread in any case.
-pub(crate) async fn discard(connection: SqliteConnection) {
+pub(super) async fn discard(connection: SqliteConnection) {
     drop(connection.close().await);
 }
 
@@ -105,7 +105,7 @@ mod tests {
     #[tokio::test]
     async fn connection_is_reused_unless_failed_or_abandoned() {
         let (_scratch, store) = opened().await;
-        let readers = store.database().readers();
+        let readers = store.database().sqlite().readers();
         let idle = || sync::lock(&readers.idle).len();
         let before = count(readers).await.unwrap();
         assert_eq!(idle(), 1);
@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn readers_are_bounded_and_next_waits() {
         let (_scratch, store) = opened().await;
-        let database = store.database();
+        let database = store.database().sqlite();
         let (holding, release) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let hold = || async {
             let hold = async |_: &mut SqliteConnection| {

@@ -1,0 +1,64 @@
+//! The questions about the committed state on which a group of units depends, the answers, and the
+//! writes of the group.
+//!
+//! A commit asks and writes in a single transaction, so that no other commit changes an answer
+//! before the writes. The three types are values: a database turns questions and writes into its
+//! own statements, and everything else of a commit is decided in memory (`crate::plan`).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::fault::StoreFault;
+use crate::meta_rows::MetaChange;
+use crate::range::KeyRange;
+use crate::record::{Address, Stamp};
+use crate::rows::SealedRow;
+
+/// A range and the requested number of keys.
+pub(crate) type RequestedRange<'a> = (&'a KeyRange, u32);
+
+/// The questions of a group. All answers are of one state.
+#[derive(Default)]
+pub(crate) struct StateQuestions<'a> {
+    /// Addresses of which the stamps are needed.
+    pub(crate) stamps: BTreeSet<&'a Address>,
+    pub(crate) listings: HashSet<RequestedRange<'a>>,
+    /// Addresses of which the rows are needed.
+    pub(crate) rows: BTreeSet<&'a Address>,
+    /// Counters of which the bytes are needed (`crate::stored_limit`).
+    pub(crate) counters: BTreeSet<&'a str>,
+    /// Addresses of which the counted bytes of the rows are needed.
+    pub(crate) sizes: BTreeSet<&'a Address>,
+}
+
+/// The answers to [`StateQuestions`]. An address without a row has no entry.
+#[derive(Default)]
+pub(crate) struct CommittedState<'a> {
+    pub(crate) stamps: BTreeMap<&'a Address, AddressState>,
+    /// The first committed keys of each range, in order.
+    pub(crate) listings: HashMap<RequestedRange<'a>, Vec<String>>,
+    /// [`StoreFault::Damaged`] for a row with a shape that was never written.
+    pub(crate) rows: BTreeMap<&'a Address, Result<SealedRow, StoreFault>>,
+    /// The bytes of every requested counter; 0 for a counter without a row.
+    pub(crate) counters: BTreeMap<&'a str, u64>,
+    pub(crate) sizes: BTreeMap<&'a Address, u64>,
+}
+
+/// The state of an address, reduced to the part needed for comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressState {
+    /// A row with this stamp.
+    Stamped(Stamp),
+    /// A row whose stamp has a shape that was never written.
+    Unreadable,
+}
+
+/// The writes of a group. No address is both put and deleted.
+#[derive(Default)]
+pub(crate) struct GroupWrites<'a> {
+    /// Rows to insert, or to put in place of the row at the same address.
+    pub(crate) puts: Vec<&'a SealedRow>,
+    /// Addresses to delete; an address without a row changes nothing.
+    pub(crate) deletes: Vec<&'a Address>,
+    /// Changes to the rows of the store's identity.
+    pub(crate) identity: Vec<MetaChange>,
+}

@@ -1,0 +1,62 @@
+//! The outcome of a write, in words for the caller and for the operator.
+//!
+//! This file prevents a stored write reported as failed, and a failed write reported as stored.
+//! Only a write that is known to be rolled back is reported so.
+
+use crate::fault::StoreFault;
+
+/// Text for operations on a closed store.
+pub(crate) const CLOSED: &str = "the store is closed, because the service was sealed or stopped; \
+    try again when the store is open";
+
+/// The result of an attempt to write, unless the database failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransactionOutcome {
+    /// Committed and flushed.
+    Committed,
+    /// Given up and rolled back, because a read no longer holds.
+    Conflict,
+}
+
+/// The reason why a write is not known to be stored.
+pub(crate) enum WriteFailure {
+    /// Nothing more is written, at least not by this store. Whether the writes that met the I/O
+    /// error itself were stored is unknown.
+    Stopped(StoreFault),
+    /// The disk is full: nothing of the transaction was written, and a retry would not fit either.
+    Full(StoreFault),
+    /// Rolled back: nothing of the transaction was written.
+    Undone(StoreFault),
+    /// The transaction failed between the commit statement and the answer: everything was written,
+    /// or nothing.
+    Unknown(String),
+}
+
+impl From<WriteFailure> for StoreFault {
+    fn from(broken: WriteFailure) -> StoreFault {
+        match broken {
+            WriteFailure::Stopped(fault)
+            | WriteFailure::Full(fault)
+            | WriteFailure::Undone(fault) => fault,
+            WriteFailure::Unknown(said) => StoreFault::Unavailable(format!(
+                "the database failed while committing ({said}); the outcome is not known, look \
+                 before trying again"
+            )),
+        }
+    }
+}
+
+impl WriteFailure {
+    /// Returns the error of every write after an I/O error with this reason.
+    pub(crate) fn stopped(reason: &str) -> WriteFailure {
+        WriteFailure::Stopped(StoreFault::Unavailable(format!(
+            "writes stopped after an I/O error ({reason}), because the state of the disk is \
+             unknown; check the disk and restart"
+        )))
+    }
+
+    /// Returns the error of a closed store.
+    pub(crate) fn closed() -> WriteFailure {
+        WriteFailure::Stopped(StoreFault::Unavailable(CLOSED.into()))
+    }
+}
