@@ -28,6 +28,7 @@ mod pipelines;
 mod prose;
 mod rust_text;
 mod sources;
+mod sql;
 mod statics;
 mod stored;
 mod style;
