@@ -29,6 +29,8 @@
 //! - **Errors contain no bound value**: keys may be names of tenants, bodies are sealed secrets.
 
 mod reads;
+#[cfg(test)]
+mod tests;
 mod whole_database;
 
 use std::collections::BTreeMap;
