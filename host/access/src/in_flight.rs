@@ -25,7 +25,13 @@ pub struct InFlightRequest {
     pub entity_id: String,
 }
 
-type List = Arc<Mutex<BTreeMap<String, InFlightRequest>>>;
+type List = Arc<Mutex<BTreeMap<String, ListedRequest>>>;
+
+/// A request of the list, with the number of its entries.
+struct ListedRequest {
+    request: InFlightRequest,
+    entries: u32,
+}
 
 /// The requests that are being served, by their ids.
 #[derive(Default)]
@@ -54,18 +60,33 @@ impl InFlightRequests {
             path: path.to_owned(),
             entity_id: entity_id.to_owned(),
         };
-        sync::lock(&self.0).insert(request.id.clone(), shown);
+        let listed = ListedRequest { request: shown, entries: 1 };
+        sync::lock(&self.0).insert(request.id.clone(), listed);
         InFlightEntry { list: Arc::clone(&self.0), id: request.id.clone() }
+    }
+
+    /// Adds another entry for a request in the list, for an answer that is sent for long. Returns
+    /// `None` if the request has ended.
+    #[must_use]
+    pub fn enter_again(&self, id: &str) -> Option<InFlightEntry> {
+        sync::lock(&self.0).get_mut(id)?.entries += 1;
+        Some(InFlightEntry { list: Arc::clone(&self.0), id: id.to_owned() })
     }
 
     /// Returns a copy of the list.
     pub fn all(&self) -> BTreeMap<String, InFlightRequest> {
-        sync::lock(&self.0).clone()
+        let list = sync::lock(&self.0);
+        list.iter().map(|(id, listed)| (id.clone(), listed.request.clone())).collect()
     }
 }
 
 impl Drop for InFlightEntry {
     fn drop(&mut self) {
-        sync::lock(&self.list).remove(&self.id);
+        let mut list = sync::lock(&self.list);
+        let Some(listed) = list.get_mut(&self.id) else { return };
+        listed.entries = listed.entries.saturating_sub(1);
+        if listed.entries == 0 {
+            list.remove(&self.id);
+        }
     }
 }

@@ -8,12 +8,13 @@
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! request_scope → log_threshold → log → random → quorum → timestamp → client_buckets → paging
-//! → parking → in_flight → request_metrics → unauthenticated_limits → lockouts → lifetimes
-//! → sealing → passwords → policies → background → identity → oidc → tokens → quotas → wrapping
-//! → cubbyhole → version_history
+//! request_scope → log_threshold → log_monitors → log → random → quorum → timestamp
+//! → client_buckets → paging → parking → in_flight → request_metrics → unauthenticated_limits
+//! → lockouts → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens
+//! → activity → quotas → wrapping → cubbyhole → version_history
 //! ```
 //!
+//! - **log_monitors** hands the lines of the log to callers that watch, unaware of their source.
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
 //! - **paging** bounds listings; **parking** holds requests that wait for a change, unaware of the
@@ -27,7 +28,7 @@
 //! - **identity** stores the entities behind logins, and their groups, unaware of tokens.
 //! - **oidc** stores named keys and issues the tokens that prove a mount's identity to other
 //!   services.
-//! - **tokens** identifies callers and ends their tokens.
+//! - **tokens** identifies callers and ends their tokens; **activity** counts clients by month.
 //! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
 //!   unaware of their content.
 //! - **version_history** lists the versions of this program that opened the data.
@@ -36,6 +37,7 @@
 //!
 //! Start reading at `tokens/authenticate.rs`: from the text of a token to the caller.
 
+pub mod activity;
 pub mod background;
 pub mod client_buckets;
 pub mod cubbyhole;
@@ -44,6 +46,7 @@ pub mod in_flight;
 pub mod lifetimes;
 pub mod lockouts;
 pub mod log;
+pub mod log_monitors;
 pub mod log_threshold;
 pub mod oidc;
 pub mod paging;

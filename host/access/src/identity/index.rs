@@ -5,7 +5,7 @@
 //! contain keyed hashes of names. An entity or group is written together with all records that lead
 //! to it ([`replace`]), so no record leads to a missing entity or group.
 
-use bulkhead_store::{Address, IndexColumns, Space, Unit};
+use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -146,4 +146,12 @@ pub(super) fn replace(
         }
     }
     Ok(())
+}
+
+/// Counts entities, at most `at_most`.
+///
+/// # Errors
+/// 503 if the store cannot be read.
+pub async fn count_entities(store: &Store, at_most: u32) -> Result<u32, Failure> {
+    Ok(store.count(Space::Core, &IdentityKind::Entity.record("").key, at_most).await?)
 }
