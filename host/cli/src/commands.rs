@@ -10,6 +10,7 @@ mod lease;
 mod list;
 mod listing;
 mod login;
+mod monitor;
 mod mount;
 mod nodes;
 mod operator;
@@ -42,7 +43,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 /// All commands, in the order of the help.
-const ALL: [&Command; 74] = [
+const ALL: [&Command; 75] = [
     &read::READ,
     &write::WRITE,
     &patch::PATCH,
@@ -51,6 +52,7 @@ const ALL: [&Command; 74] = [
     &unwrap::UNWRAP,
     &path_help::PATH_HELP,
     &status::STATUS,
+    &monitor::MONITOR,
     &login::LOGIN,
     &print::TOKEN,
     &kv::GET,

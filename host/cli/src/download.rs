@@ -1,4 +1,4 @@
-//! Requests with an answer of any length, which goes to a file piece by piece.
+//! Requests with an answer of any length, which goes to a file or to standard output piece by piece.
 
 use crate::client::{
     ANSWER_MAX, AskError, RequestCaller, ServerAddress, ServerAnswer, ServerRequest, TIME,
@@ -13,6 +13,15 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::io::Write;
 
+/// The pace of the bytes of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerPace {
+    /// The next bytes come within the time for an answer.
+    Steady,
+    /// The next bytes may come at any time.
+    AsItHappens,
+}
+
 /// Sends a request, and writes the bytes of a successful answer to `sink`. Returns an answer
 /// without a body; any other answer is returned with its body, and nothing is written.
 ///
@@ -23,7 +32,7 @@ pub(crate) fn download(
     (server, trust): (&ServerAddress, &TlsTrust),
     caller: &RequestCaller,
     call: &ServerRequest,
-    sink: &mut dyn Write,
+    (sink, pace): (&mut dyn Write, AnswerPace),
 ) -> Result<ServerAnswer, AskError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
@@ -33,7 +42,7 @@ pub(crate) fn download(
         let response = in_time(server, request((server, trust), caller, call)).await??;
         let status = response.status().as_u16();
         if response.status().is_success() {
-            write_body(server, response, sink).await?;
+            write_body(server, response, (sink, pace)).await?;
             return Ok(ServerAnswer { status, body: Value::Null });
         }
         let body = Limited::new(response.into_body(), ANSWER_MAX).collect();
@@ -63,17 +72,21 @@ async fn request(
 async fn write_body(
     server: &ServerAddress,
     response: Response<Incoming>,
-    sink: &mut dyn Write,
+    (sink, pace): (&mut dyn Write, AnswerPace),
 ) -> Result<(), AskError> {
     let mut body = response.into_body();
-    while let Some(frame) = in_time(server, body.frame()).await? {
+    loop {
+        let frame = match pace {
+            AnswerPace::Steady => in_time(server, body.frame()).await?,
+            AnswerPace::AsItHappens => body.frame().await,
+        };
+        let Some(frame) = frame else { return Ok(()) };
         let frame = frame.map_err(|error| broken_connection(server, &error))?;
         if let Some(bytes) = frame.data_ref() {
-            let written = sink.write_all(bytes);
+            let written = sink.write_all(bytes).and_then(|()| sink.flush());
             written.map_err(|error| AskError::InvalidAnswer(error.to_string()))?;
         }
     }
-    Ok(())
 }
 
 /// Waits for a step as long as for an answer.

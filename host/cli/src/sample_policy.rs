@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// Paths of the host that need `sudo` besides the capability, as `docs/host-endpoints.md` lists
 /// them: the operations, and the path with `{name}` for a segment and `{name+}` for one or more.
-const SUDO: [(&str, &str); 50] = [
+const SUDO: [(&str, &str); 51] = [
     ("read", "sys/audit"),
     ("write", "sys/audit-hash/{path}"),
     ("delete write", "sys/audit/{path}"),
@@ -27,6 +27,7 @@ const SUDO: [(&str, &str); 50] = [
     ("list", "sys/leases/lookup/{prefix+}"),
     ("write", "sys/leases/revoke-force/{prefix+}"),
     ("write", "sys/leases/revoke-prefix/{prefix+}"),
+    ("read", "sys/monitor"),
     ("read", "sys/plugins/catalog"),
     ("list", "sys/plugins/catalog/{type}"),
     ("delete read write", "sys/plugins/catalog/{type}/{name}"),

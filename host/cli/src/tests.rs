@@ -5,6 +5,7 @@ mod key_holders;
 mod kv;
 mod lease;
 mod login;
+mod monitor;
 mod mount;
 mod nodes;
 mod plugin;

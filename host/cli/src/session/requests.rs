@@ -3,7 +3,7 @@
 use super::Session;
 use crate::client::{self, AskError, RequestCaller, ServerAnswer, ServerRequest};
 use crate::curl;
-use crate::download;
+use crate::download::{self, AnswerPace};
 use crate::problem::CommandProblem;
 use crate::refusal::{self, RefusalContext, TokenSource};
 use crate::sample_policy;
@@ -143,6 +143,24 @@ impl Session<'_, '_> {
     ) -> Result<(), CommandProblem> {
         let caller = self.caller_of_shown(RequestIdentity::Own)?;
         self.print_instead(&caller, call)?;
+        let sink = (sink, AnswerPace::Steady);
+        let answer = download::download((&self.server, &self.trust), &caller, call, sink);
+        self.accept(doing, answer.map_err(|error| unanswered(doing, error))?).map(drop)
+    }
+
+    /// Asks for an answer without an end, and prints its bytes when they come.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]. A part of the answer may be printed.
+    pub(crate) fn follow(
+        &mut self,
+        doing: &str,
+        call: &ServerRequest,
+    ) -> Result<(), CommandProblem> {
+        let caller = self.caller_of_shown(RequestIdentity::Own)?;
+        self.print_instead(&caller, call)?;
+        let stdout: &mut dyn Write = &mut *self.io.stdout;
+        let sink = (stdout, AnswerPace::AsItHappens);
         let answer = download::download((&self.server, &self.trust), &caller, call, sink);
         self.accept(doing, answer.map_err(|error| unanswered(doing, error))?).map(drop)
     }

@@ -7,7 +7,7 @@ use crate::wrapping::AnswerWrapping;
 use std::sync::{Arc, Mutex};
 
 /// Arguments with which each command asks the server, and its standard input.
-const TYPED: [(&str, &[&str], &str); 74] = [
+const TYPED: [(&str, &[&str], &str); 75] = [
     ("read", &["a"], ""),
     ("write", &["a", "k=v"], ""),
     ("patch", &["a", "k=v"], ""),
@@ -16,6 +16,7 @@ const TYPED: [(&str, &[&str], &str); 74] = [
     ("unwrap", &["bhs.u"], ""),
     ("path-help", &["a"], ""),
     ("status", &[], ""),
+    ("monitor", &[], ""),
     ("login", &["-method=userpass", "-no-store", "username=u", "password=p"], ""),
     ("print token", &[], ""),
     ("kv get", &["kv/a"], ""),
