@@ -45,6 +45,11 @@ fn it_unseals_rekeys_and_generates_a_root_token() {
 }
 
 #[test]
+fn vault_go_reads_lines_of_the_log() {
+    call("monitor");
+}
+
+#[test]
 fn vault_go_mount_and_auth_calls_are_answered() {
     call("mounts");
 }

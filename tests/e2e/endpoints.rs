@@ -29,6 +29,7 @@ mod spellings;
 mod sys_audit;
 mod sys_auth;
 mod sys_capabilities;
+mod sys_internal_counters;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
 mod sys_leases;
@@ -174,6 +175,7 @@ fn all_rows() -> Vec<EndpointCall> {
         sys_auth::rows(),
         sys_locked_users::rows(),
         sys_metrics::rows(),
+        sys_internal_counters::rows(),
         sys_remount::rows(),
         sys_storage_snapshot::rows(),
         sys_tools::rows(),
@@ -412,6 +414,7 @@ fn mounts_answer_as_agreed() {
     let world = World::empty();
     walk(&world, &sys_mounts::rows());
     walk(&world, &sys_metrics::rows());
+    walk(&world, &sys_internal_counters::rows());
     walk(&world, &sys_storage_snapshot::rows());
 }
 

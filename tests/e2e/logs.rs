@@ -1,7 +1,10 @@
-//! The log of the server: one request id, levels at runtime, and a file that is rotated.
+//! The log of the server: one request id, levels at runtime, a file that is rotated, and readers
+//! that watch the lines.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use bulkhead_tests::Bulkhead;
@@ -167,4 +170,68 @@ fn log_file_that_cannot_be_written_refuses_start() {
     }
     let (code, error) = command(&["--log-level=loud"]);
     assert!(code == Some(2) && error.contains("\"loud\" is not a level"), "{error}");
+}
+
+/// A running `bulkhead monitor`.
+struct MonitorCommand {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl MonitorCommand {
+    /// Starts the command with a format, and waits until the server serves the request.
+    fn start(setup: &LoggingServer, format: &str) -> Self {
+        let words = ["monitor", "-log-level=info", &format!("-log-format={format}")];
+        let mut command = setup.server.command(&words);
+        command.env("BULKHEAD_TOKEN", &setup.operators.token).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the command can be started");
+        let output = child.stdout.take().expect("the output is piped");
+        let root = setup.operators.root(&setup.server);
+        wait::until_true("a monitor", PATIENCE, || {
+            root.read("sys/in-flight-req").expect(200).body.to_string().contains("sys/monitor")
+        });
+        Self { child, lines: BufReader::new(output).lines() }
+    }
+
+    /// Returns the next line that contains `part`.
+    fn line(&mut self, part: &str) -> String {
+        let lines = self.lines.by_ref().map(|line| line.expect("a line"));
+        lines.into_iter().find(|line| line.contains(part)).expect(part)
+    }
+
+    /// Waits for the end of the command, and returns the last line.
+    fn last_line(mut self) -> String {
+        let last = self.lines.by_ref().last().expect("a line").expect("a line");
+        let status = self.child.wait().expect("the command ends");
+        assert!(status.success(), "{status}: {last}");
+        last
+    }
+}
+
+#[test]
+fn monitor_shows_lines_that_log_omits() {
+    let mut setup = LoggingServer::start();
+    setup.set_level("error");
+    let mut monitor = MonitorCommand::start(&setup, "json");
+    setup.set_level("warn");
+    let line: Value = serde_json::from_str(&monitor.line("log-level-changed")).expect("JSON");
+    assert_eq!((&line["log-level"], &line["level"]), (&json!("warn"), &json!("info")));
+    assert!(line["request_id"].is_string(), "{line}");
+    assert!(setup.lines("server.log", "log-level-changed").is_empty());
+    setup.set_level("info");
+    assert!(setup.server.terminate().success());
+    let last = monitor.last_line();
+    assert!(last.contains("monitor-ended") && last.contains("the server stops"), "{last}");
+    let stopped = setup.wait_for_line("stopped");
+    assert_eq!(stopped["all-requests-answered"], "true", "a monitor delays no stop: {stopped}");
+}
+
+#[test]
+fn monitor_ends_when_the_service_is_sealed() {
+    let setup = LoggingServer::start();
+    let monitor = MonitorCommand::start(&setup, "standard");
+    setup.operators.root(&setup.server).write("sys/seal", &json!({})).expect(204);
+    let last = monitor.last_line();
+    let reason = "event=monitor-ended reason=\"the service is sealed\"";
+    assert!(last.contains(reason), "{last}");
 }

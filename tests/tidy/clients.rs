@@ -87,8 +87,8 @@ const AREAS: [(&str, &[Parts]); 11] = [
             (
                 "vault_go",
                 &[
-                    "mounts", "operator", "plugins", "policies", "reads", "roles", "state",
-                    "tokens", "watcher", "wrapping",
+                    "monitor", "mounts", "operator", "plugins", "policies", "reads", "roles",
+                    "state", "tokens", "watcher", "wrapping",
                 ],
             ),
         ],

@@ -39,6 +39,7 @@ mod sys_health;
 mod sys_host_info;
 mod sys_in_flight_req;
 mod sys_init;
+mod sys_internal_counters;
 mod sys_internal_help;
 mod sys_internal_specs_openapi;
 mod sys_internal_ui_mounts;
@@ -48,6 +49,7 @@ mod sys_leases;
 mod sys_locked_users;
 mod sys_loggers;
 mod sys_metrics;
+mod sys_monitor;
 mod sys_mounts;
 mod sys_plugins_catalog;
 mod sys_plugins_pins;
@@ -124,6 +126,8 @@ fn endpoints() -> Vec<Endpoint> {
         sys_leases::rows(),
         sys_locked_users::rows(),
         sys_metrics::rows(),
+        sys_monitor::rows(),
+        sys_internal_counters::rows(),
         sys_storage_snapshot::rows(),
         sys_policies::rows(),
         sys_policies_password::rows(),

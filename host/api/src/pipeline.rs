@@ -104,6 +104,9 @@ pub(crate) async fn handle(
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
         core.tokens.finish_request(caller).await;
+        if RequestOutcome::of_status(response.status) != RequestOutcome::Denied {
+            core.activity.note(&caller.record, core.store.now());
+        }
     }
     count(core, begun, traffic_class(destination.ok(), request), response)
 }

@@ -12,6 +12,7 @@ use crate::mounts::{BuiltinMount, Mount, Mounts};
 use crate::process::ProcessState;
 use crate::snapshots::SnapshotWatch;
 use crate::tables::DocumentCache;
+use bulkhead_access::activity::ClientActivity;
 use bulkhead_access::background::{BackgroundState, Claims, DueWorkSuspension};
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::in_flight::InFlightRequests;
@@ -67,6 +68,8 @@ pub struct Core {
     pub parking: ParkedRequests,
     /// Counts of served requests.
     pub traffic: RequestMetrics,
+    /// The clients of each month.
+    pub activity: ClientActivity,
     /// The requests that are being served.
     pub requests: InFlightRequests,
     /// Outcomes of the last reloads of plugins.
@@ -163,6 +166,7 @@ impl Core {
             listings: ListingSlots::new(settings.request_timeout),
             parking: ParkedRequests::default(),
             traffic: RequestMetrics::default(),
+            activity: ClientActivity::default(),
             requests: InFlightRequests::default(),
             reloads: ReloadHistory::default(),
             claims: Arc::clone(&background.claims),

@@ -5,6 +5,7 @@ use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use crate::seal_setting::SealSetting;
 use crate::snapshots::ScheduledSnapshot;
 use bulkhead_access::log::Log;
+use bulkhead_access::log_monitors::LogMonitors;
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
@@ -63,4 +64,6 @@ pub struct ServiceSettings {
     pub log: Arc<dyn Log>,
     /// The level from which lines are written to the log.
     pub log_threshold: Arc<LogThreshold>,
+    /// The callers that watch the log.
+    pub log_monitors: Arc<LogMonitors>,
 }

@@ -112,7 +112,12 @@ impl AnswerBody {
         while self.left.is_empty()
             && let Some(stream) = &self.stream
         {
-            match ready!(stream.poll_chunk(context)) {
+            let Poll::Ready(chunk) = stream.poll_chunk(context) else {
+                // The client has taken everything so far, and the source has nothing to send.
+                self.waiting.iter().for_each(UntakenAnswer::renew);
+                return Poll::Pending;
+            };
+            match chunk {
                 Some(Ok(bytes)) => self.left = Bytes::from(bytes),
                 Some(Err(_)) => {
                     (self.stream, self.counted, self.waiting) = (None, None, None);

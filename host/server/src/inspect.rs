@@ -135,11 +135,8 @@ async fn ask_components(
     data: &DevDirectory,
 ) -> Result<RouteTables, String> {
     let log = Arc::clone(&process.log) as Arc<dyn Log>;
-    let settings = service_settings(
-        &Config::at(DEFAULT_ADDRESS, data.path()),
-        process.officials,
-        (&log, process.log.threshold()),
-    );
+    let settings =
+        service_settings(&Config::at(DEFAULT_ADDRESS, data.path()), process.officials, &log);
     let service = Service::start(SandboxRuntime::new()?, settings).await;
     let service = service.map_err(|failure| failure.message)?;
     let token = random::base62(32).map_err(|failure| failure.message)?;

@@ -2,7 +2,7 @@
 //!
 //! This file prevents a panic message from leaking a secret into the log (slicing errors quote the
 //! sliced text), a log file that is full from taking lines away, and a flood of one event from
-//! filling the disk. Log calls of libraries are compiled out, because their text may hold the
+//! filling the disk. Monitors show lines below the level of the log, under the same limits. Log calls of libraries are compiled out, because their text may hold the
 //! libraries' input (decision T32).
 
 mod destination;
@@ -13,6 +13,7 @@ pub(crate) use destination::check_file_type;
 pub use format::LogFormat;
 
 use bulkhead_access::log::Log;
+use bulkhead_access::log_monitors::{LogMonitors, MonitorFormat};
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_access::request_scope::current_request;
 use bulkhead_tls::machine_time;
@@ -55,13 +56,27 @@ impl Default for LogSettings {
 /// The log of the server: standard error until [`ServerLog::configure`].
 pub struct ServerLog {
     threshold: Arc<LogThreshold>,
+    monitors: Arc<LogMonitors>,
     writer: Mutex<LogWriter>,
 }
 
 /// The state that a line needs alone.
 struct LogWriter {
     destination: LogDestination,
+    monitors: Arc<LogMonitors>,
+    /// Limits the lines of the log.
     flood: FloodLimiter,
+    /// Limits the lines below the level of the log, which monitors alone show.
+    unlogged_flood: FloodLimiter,
+}
+
+/// The readers of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineReaders {
+    /// The log and the monitors.
+    LogAndMonitors,
+    /// Monitors alone: the line is below the level of the log.
+    MonitorsAlone,
 }
 
 impl ServerLog {
@@ -69,8 +84,15 @@ impl ServerLog {
     #[must_use]
     pub fn on_stderr(level: LogLevel) -> Self {
         let destination = LogDestination::stderr(LogFormat::Logfmt);
-        let writer = LogWriter { destination, flood: FloodLimiter::default() };
-        Self { threshold: Arc::new(LogThreshold::new(level)), writer: Mutex::new(writer) }
+        let monitors = Arc::new(LogMonitors::new(write_monitor_line));
+        let writer = LogWriter {
+            destination,
+            monitors: Arc::clone(&monitors),
+            flood: FloodLimiter::default(),
+            unlogged_flood: FloodLimiter::default(),
+        };
+        let threshold = Arc::new(LogThreshold::new(level));
+        Self { threshold, monitors, writer: Mutex::new(writer) }
     }
 
     /// Takes the settings of the configuration.
@@ -104,6 +126,12 @@ impl ServerLog {
         &self.threshold
     }
 
+    /// Returns the callers that watch the log.
+    #[must_use]
+    pub fn monitors(&self) -> &Arc<LogMonitors> {
+        &self.monitors
+    }
+
     /// Writes at intervals how many lines of a flood were left out, until the task is dropped.
     pub async fn report_floods(&self) {
         let mut period = tokio::time::interval(LEFT_OUT_PERIOD);
@@ -118,24 +146,37 @@ impl ServerLog {
         self.write_left_out(FloodLimiter::take_all);
     }
 
-    fn write_left_out(&self, take: impl FnOnce(&mut FloodLimiter) -> Vec<LeftOut>) {
+    fn write_left_out(&self, take: impl Fn(&mut FloodLimiter) -> Vec<LeftOut>) {
         let mut writer = sync::lock(&self.writer);
-        for LeftOut { event, mount, lines } in take(&mut writer.flood) {
+        let readers = self.readers(LogLevel::Warn);
+        let unlogged = take(&mut writer.unlogged_flood).into_iter();
+        let unlogged = unlogged.map(|left_out| (left_out, Some(LineReaders::MonitorsAlone)));
+        let logged = take(&mut writer.flood).into_iter().map(|left_out| (left_out, readers));
+        for (LeftOut { event, mount, lines }, readers) in logged.chain(unlogged) {
             let pairs = [("left-out", event), ("mount", mount), ("lines", lines.to_string())];
             let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-            if self.threshold.admits(LogLevel::Warn) {
-                writer.write(LogLevel::Warn, "log-lines-left-out", &pairs);
+            if let Some(readers) = readers {
+                writer.write((LogLevel::Warn, readers), "log-lines-left-out", &pairs);
             }
         }
+    }
+
+    /// Returns the readers of lines of `level`; `None` if there are none.
+    fn readers(&self, level: LogLevel) -> Option<LineReaders> {
+        if self.threshold.admits(level) {
+            return Some(LineReaders::LogAndMonitors);
+        }
+        self.monitors.admits(level).then_some(LineReaders::MonitorsAlone)
     }
 
     /// Writes a line about a panic. The panicking thread may itself have the lock of the writer:
     /// if the writer is locked, the line goes to standard error.
     fn write_panic(&self, pairs: &[(&str, String)]) {
+        let level = (LogLevel::Error, LineReaders::LogAndMonitors);
         match self.writer.try_lock() {
-            Ok(mut writer) => writer.write_limited(LogLevel::Error, "panic", pairs),
+            Ok(mut writer) => writer.write_limited(level, "panic", pairs),
             Err(TryLockError::Poisoned(poisoned)) => {
-                poisoned.into_inner().write_limited(LogLevel::Error, "panic", pairs);
+                poisoned.into_inner().write_limited(level, "panic", pairs);
             }
             Err(TryLockError::WouldBlock) => {
                 let (time, level, event) = (machine_time(), LogLevel::Error, "panic");
@@ -161,14 +202,23 @@ async fn open_in_time(path: PathBuf) -> io::Result<File> {
 
 impl LogWriter {
     /// Writes a line, unless too many lines of the event were written.
-    fn write_limited(&mut self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
+    fn write_limited(
+        &mut self,
+        level: (LogLevel, LineReaders),
+        event: &str,
+        pairs: &[(&str, String)],
+    ) {
         let value_of = |wanted: &str| pairs.iter().find(|(name, _)| *name == wanted);
         let mount = value_of("mount").map(|(_, mount)| mount.as_str()).unwrap_or_default();
         let source = match value_of("plugin") {
             Some(_) => LineSource::Component,
             None => LineSource::Host,
         };
-        match self.flood.admit(LineSubject { source, event, mount }, Instant::now()) {
+        let flood = match level.1 {
+            LineReaders::LogAndMonitors => &mut self.flood,
+            LineReaders::MonitorsAlone => &mut self.unlogged_flood,
+        };
+        match flood.admit(LineSubject { source, event, mount }, Instant::now()) {
             LineAdmission::Admitted { left_out: 0 } => self.write(level, event, pairs),
             LineAdmission::Admitted { left_out } => {
                 let left_out = ("left-out", left_out.to_string());
@@ -179,19 +229,47 @@ impl LogWriter {
         }
     }
 
-    fn write(&mut self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
+    fn write(
+        &mut self,
+        (level, readers): (LogLevel, LineReaders),
+        event: &str,
+        pairs: &[(&str, String)],
+    ) {
         let request = current_request();
         let (time, request) = (machine_time(), request.as_deref());
-        self.destination.write(&LogLine { time, level, event, request, pairs });
+        let line = LogLine { time, level, event, request, pairs };
+        if readers == LineReaders::LogAndMonitors {
+            self.destination.write(&line);
+        }
+        self.monitors.publish(level, |format| line.text(form_of(format)));
     }
 }
 
 impl Log for ServerLog {
     fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
-        if self.threshold.admits(level) {
-            sync::lock(&self.writer).write_limited(level, event, pairs);
+        if let Some(readers) = self.readers(level) {
+            sync::lock(&self.writer).write_limited((level, readers), event, pairs);
         }
     }
+}
+
+/// Returns the form of the lines of a monitor.
+fn form_of(format: MonitorFormat) -> LogFormat {
+    match format {
+        MonitorFormat::Standard => LogFormat::Logfmt,
+        MonitorFormat::Json => LogFormat::Json,
+    }
+}
+
+/// Writes a line about a monitor, which its reader alone sees.
+fn write_monitor_line(
+    format: MonitorFormat,
+    level: LogLevel,
+    event: &str,
+    pairs: &[(&str, String)],
+) -> String {
+    let time = machine_time();
+    LogLine { time, level, event, request: None, pairs }.text(form_of(format))
 }
 
 /// Installs a panic hook that logs the place of a panic and not its message.

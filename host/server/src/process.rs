@@ -11,7 +11,6 @@ use crate::seal_wrapper::{self, KeeperSurroundings};
 use crate::service_manager::ServiceManager;
 use crate::signals::{LogSource, RenewedParts, ServerSignals};
 use bulkhead_access::log::{Log, cause};
-use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_api::Service;
 use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, OfficialSeal, ServiceSettings};
@@ -108,7 +107,9 @@ impl StartedServer {
             outbound,
             seal,
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
-            ..service_settings(&config, officials, (&log, log_source.log.threshold()))
+            log_threshold: Arc::clone(log_source.log.threshold()),
+            log_monitors: Arc::clone(log_source.log.monitors()),
+            ..service_settings(&config, officials, &log)
         };
         let service = Service::start(runtime, settings).await;
         let service = service.map_err(|failure| failure.message)?;
@@ -240,6 +241,7 @@ impl Stop<'_> {
         );
         tokio::join!(self.manager.stopping(), tokio::time::sleep(shutdown.delay));
         self.service.end_waiting();
+        self.log.monitors().close("the server stops");
         Instant::now() + shutdown.timeout
     }
 
@@ -293,12 +295,13 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
     urls.iter().try_for_each(|url| writeln!(out, "listening on {url}"))
 }
 
-/// Builds the service settings. The caller adds the bound addresses, the outbound settings and the
-/// seal, which are known only after the bind and after the files are read.
+/// Builds the service settings. The caller adds the level and the monitors of the log, and the bound
+/// addresses, the outbound settings and the seal, which are known only after the bind and after the
+/// files are read.
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<OfficialComponent>,
-    (log, threshold): (&Arc<dyn Log>, &Arc<LogThreshold>),
+    log: &Arc<dyn Log>,
 ) -> ServiceSettings {
     ServiceSettings {
         directory: config.data.clone(),
@@ -323,6 +326,7 @@ pub(crate) fn service_settings(
         snapshots: config.snapshots.clone(),
         audit: config.audit.clone(),
         log: Arc::clone(log),
-        log_threshold: Arc::clone(threshold),
+        log_threshold: Arc::default(),
+        log_monitors: Arc::default(),
     }
 }

@@ -45,6 +45,7 @@ pub const INTERNAL: [(&str, &[&str]); 9] = [
             "PARSED_TLS_SETTINGS",
             "KNOWN_TARGETS",
             "MAX_CACHED_TOKENS",
+            "MAX_SEEN_CLIENTS",
             "MAX_KEPT_BYTES",
             "MEMORY_KEPT_RESIDENT_BYTES",
             "TABLE_KEPT_RESIDENT_BYTES",

@@ -130,6 +130,7 @@ impl Bed {
             audit: AuditSettings::default(),
             log: Arc::clone(&log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
+            log_monitors: Arc::default(),
         };
         let service = Service::start(SandboxRuntime::new().unwrap(), change(settings)).await?;
         Ok(Self { service, directory, log })

@@ -1,4 +1,5 @@
-//! The task that notices changes of the service's health without a request.
+//! The tasks that notice changes of the service's health without a request, and that store the
+//! clients of each month.
 //!
 //! A node that receives no requests from clients must also find out by itself that a full disk has
 //! space again, because only a write shows it.
@@ -13,7 +14,7 @@ use std::time::Duration;
 /// devices.
 const PROBE_PAUSE: Duration = Duration::from_secs(10);
 
-/// Reviews the health until the service is sealed.
+/// Reviews the health and stores clients until the service is sealed.
 pub(super) fn begin(core: &Arc<Core>) {
     let owner = Arc::clone(core);
     let work = async move {
@@ -23,8 +24,10 @@ pub(super) fn begin(core: &Arc<Core>) {
             () = probe(&owner) => {}
         }
     };
+    let recorder = Arc::clone(core);
+    let recording = async move { recorder.activity.record(&recorder.background).await };
     // The service is being sealed already if this fails.
-    drop(outside_of_request(core, work));
+    drop((outside_of_request(core, work), outside_of_request(core, recording)));
 }
 
 /// Reviews the health at each change of the store or the audit.

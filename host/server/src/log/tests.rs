@@ -1,9 +1,11 @@
 //! Tests of the server's log on a file.
 
 use super::*;
+use bulkhead_access::log_monitors::{LogMonitor, MonitorFormat};
 use bulkhead_access::request_scope::in_request;
 use std::fs;
 use std::path::Path;
+use std::task::{Context, Poll, Waker};
 
 fn scratch(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("bulkhead-log-{name}-{}", std::process::id()));
@@ -194,4 +196,42 @@ fn component_lines_do_not_displace_host_lines() {
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("left-out=other-events mount=a/ lines="), "{text}");
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn monitor_shows_lines_below_level_of_log() {
+    let folder = scratch("monitor");
+    let file = folder.join("server.log");
+    let log = log_to(&file, LogFormat::Json);
+    let read =
+        |monitor: &LogMonitor| match monitor.poll_lines(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(lines)) => lines,
+            other => panic!("{other:?}"),
+        };
+    let standard = log.monitors().open(LogLevel::Debug, MonitorFormat::Standard).unwrap();
+    let json = log.monitors().open(LogLevel::Warn, MonitorFormat::Json).unwrap();
+    let pairs = [("mount", "kv/".to_owned())];
+    log.line(LogLevel::Debug, "detail", &pairs);
+    log.line(LogLevel::Warn, "rotation-delayed", &pairs);
+    assert_eq!(events_of(&fs::read_to_string(&file).unwrap()).len(), 1, "debug is not logged");
+    let lines = read(&standard);
+    assert!(lines.contains("level=debug event=detail mount=kv/\n"), "{lines}");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let line: serde_json::Value = serde_json::from_str(&read(&json)).unwrap();
+    assert_eq!((&line["event"], &line["mount"]), (&"rotation-delayed".into(), &"kv/".into()));
+    for _ in 0..2_000 {
+        log.line(LogLevel::Debug, "flood", &[]);
+    }
+    let lines = read(&standard);
+    assert!(lines.contains("event=monitor-lines-left-out lines=488\n"), "{lines}");
+    log.report_last_floods();
+    let lines = read(&standard);
+    assert!(lines.contains("left-out=flood lines=1000"), "{lines}");
+    log.line(LogLevel::Info, "after", &[]);
+    assert_eq!(events_of(&fs::read_to_string(&file).unwrap()).len(), 2, "only logged lines count");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+fn events_of(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.contains("\"event\"")).collect()
 }

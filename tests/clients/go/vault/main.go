@@ -75,6 +75,7 @@ func number(value any) int64 {
 var parts = map[string]func(){
 	"state":    state,
 	"operator": operator,
+	"monitor":  monitor,
 	"mounts":   mounts,
 	"policies": policies,
 	"plugins":  plugins,

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	vault "github.com/hashicorp/vault/api"
 )
@@ -142,4 +144,19 @@ func plugins() {
 	refused(sys.RegisterPlugin(&vault.RegisterPluginInput{
 		Name: "own", Type: vault.PluginTypeSecrets, Command: "own", SHA256: strings.Repeat("0", 64),
 	}), 400, "plugin")
+}
+
+func monitor() {
+	sys := client().Sys()
+	watching, end := context.WithTimeout(ctx, 30*time.Second)
+	defer end()
+	lines := must(sys.Monitor(watching, "info", "json"))
+	change := fields{"level": "debug"}
+	must(client().Logical().Write("sys/loggers", change))
+	for line := range lines {
+		if strings.Contains(line, "log-level-changed") {
+			return
+		}
+	}
+	panic("the monitor ended without the line")
 }

@@ -111,6 +111,7 @@ impl ServiceBed {
             audit: AuditSettings::default(),
             log: Arc::clone(log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
+            log_monitors: Arc::default(),
         };
         let data = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
         let process = ProcessState::new(settings, SandboxRuntime::new().unwrap(), &data);
