@@ -41,7 +41,7 @@ use bulkhead_wire::response::Response;
 use destination::{Destination, ServingCode};
 use field_rights::FieldRequest;
 use operation::{creates, operation};
-use permitted_request::PermittedRequest;
+use permitted_request::{PermittedRequest, note_client};
 use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -104,9 +104,7 @@ pub(crate) async fn handle(
     let response = trail.leave(served).await;
     if let Ok(caller) = &caller {
         core.tokens.finish_request(caller).await;
-        if RequestOutcome::of_status(response.status) != RequestOutcome::Denied {
-            core.activity.note(&caller.record, core.store.now());
-        }
+        note_client(core, caller, &response);
     }
     count(core, begun, traffic_class(destination.ok(), request), response)
 }

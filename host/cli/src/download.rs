@@ -1,4 +1,5 @@
-//! Requests with an answer of any length, which goes to a file or to standard output piece by piece.
+//! Requests with an answer of any length, which goes to a file or to standard output piece by
+//! piece.
 
 use crate::client::{
     ANSWER_MAX, AskError, RequestCaller, ServerAddress, ServerAnswer, ServerRequest, TIME,

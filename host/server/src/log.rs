@@ -2,8 +2,10 @@
 //!
 //! This file prevents a panic message from leaking a secret into the log (slicing errors quote the
 //! sliced text), a log file that is full from taking lines away, and a flood of one event from
-//! filling the disk. Monitors show lines below the level of the log, under the same limits. Log calls of libraries are compiled out, because their text may hold the
+//! filling the disk. Log calls of libraries are compiled out, because their text may hold the
 //! libraries' input (decision T32).
+//!
+//! Monitors also show lines below the level of the log, under a limit of their own.
 
 mod destination;
 mod flood;

@@ -295,9 +295,9 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
     urls.iter().try_for_each(|url| writeln!(out, "listening on {url}"))
 }
 
-/// Builds the service settings. The caller adds the level and the monitors of the log, and the bound
-/// addresses, the outbound settings and the seal, which are known only after the bind and after the
-/// files are read.
+/// Builds the service settings. The caller adds the level and the monitors of the log, and the
+/// bound addresses, the outbound settings and the seal, which are known only after the bind and
+/// after the files are read.
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<OfficialComponent>,

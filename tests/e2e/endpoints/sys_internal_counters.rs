@@ -1,5 +1,5 @@
-//! `sys/internal/counters` and `sys/monitor`. `host/api/tests/service/counters.rs` tests the numbers,
-//! and `tests/e2e/logs.rs` the lines of a monitor, whose answer has no end.
+//! `sys/internal/counters` and `sys/monitor`. `host/api/tests/service/counters.rs` tests the
+//! numbers, and `tests/e2e/logs.rs` the lines of a monitor.
 
 use super::{EndpointCall, row};
 use serde_json::{Value, json};

@@ -67,7 +67,11 @@ impl ClientSketch {
     pub fn merge(&mut self, other: &Self) -> bool {
         match &other.0 {
             SketchForm::Exact(hashes) => {
-                hashes.iter().fold(false, |changed, hash| self.add(*hash) || changed)
+                let mut changed = false;
+                for hash in hashes {
+                    changed |= self.add(*hash);
+                }
+                changed
             }
             SketchForm::Estimated(others) => self.merge_registers(others),
         }

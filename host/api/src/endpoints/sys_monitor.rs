@@ -3,8 +3,8 @@
 //! Lines name paths, mounts and tokens of other callers, so the endpoint needs `sudo`. The level is
 //! independent of the level of the log, and a slow reader loses lines.
 //!
-//! This file prevents a monitor that outlives its right: the answer ends when the service is sealed,
-//! when the server stops, and soon after the caller's token ended.
+//! This file prevents a monitor that outlives its right: the answer ends when the service is
+//! sealed, when the server stops, and soon after the caller's token ended.
 
 use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};

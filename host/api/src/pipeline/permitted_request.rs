@@ -3,6 +3,7 @@
 use super::destination::Destination;
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::paging;
+use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::tokens::Caller;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::Mount;
@@ -11,6 +12,7 @@ use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields::FoldedFields;
 use bulkhead_wire::request::Request;
+use bulkhead_wire::response::Response;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -80,4 +82,11 @@ pub(super) fn count_request(mount: &Mount) -> Result<(), Failure> {
         let retry_after = u64::try_from(wait.as_millis()).ok();
         Failure { retry_after, ..Failure::new(FailureKind::RateLimited, message) }
     })
+}
+
+/// Notes the caller of a request as a client of the month, unless the request was denied.
+pub(super) fn note_client(core: &Core, caller: &Caller, response: &Response) {
+    if RequestOutcome::of_status(response.status) != RequestOutcome::Denied {
+        core.activity.note(&caller.record, core.store.now());
+    }
 }

@@ -33,7 +33,7 @@ async fn tokens_and_entities_are_counted() {
 async fn clients_are_shown_by_mount_after_restart() {
     let bed = logins::open("activity").await;
     let (status, _) = bed.read("sys/internal/counters/activity").await;
-    assert_eq!(status, 204, "a root token is no client");
+    assert_eq!(status, 204, "a root token is not a client");
     for alias in ["ada", "bob", "ada"] {
         let token = bed.admit(json!({ "alias": alias })).await["client_token"].clone();
         let token = token.as_str().unwrap();

@@ -13,8 +13,8 @@ const PATH: &str = "sys/monitor";
 impl Bed {
     /// Begins to monitor the log with the token, under the request id `id`.
     async fn monitor(&self, token: &str, id: &str) -> ByteStream {
-        let asked = request(token, Verb::Read, PATH, json!({ "log_level": "DEBUG" }));
-        let response = self.service.handle(Request { id: id.to_owned(), ..asked }).await;
+        let watch = request(token, Verb::Read, PATH, json!({ "log_level": "DEBUG" }));
+        let response = self.service.handle(Request { id: id.to_owned(), ..watch }).await;
         let ResponseBody::Streamed { content_type, stream } = response.body else {
             panic!("{response:?}")
         };

@@ -97,7 +97,7 @@ async fn collect(
 /// month that can be stored.
 ///
 /// # Errors
-/// 400 for a text that is no time, and for a period that ends before its beginning.
+/// 400 for a text that is not a time, and for a period that ends before its beginning.
 fn read_period(
     fields: RequestFields<'_>,
     present: ActivityMonth,
