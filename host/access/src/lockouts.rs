@@ -133,6 +133,13 @@ impl Lockouts {
         table.locked(mount)
     }
 
+    /// Returns the number of locked names of all mounts.
+    pub fn count_locked(&self, now: u64) -> usize {
+        let mut table = sync::lock(&self.table);
+        table.forget_ended(now);
+        table.count_locked()
+    }
+
     fn key(&self, mount: &str, name: &str) -> CounterKey {
         self.hashers.each_ref().map(|hasher| hasher.hash_one((mount, name)))
     }

@@ -18,6 +18,7 @@ use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -41,11 +42,14 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 pub struct UnauthenticatedLimiter {
     state: Mutex<LimiterState>,
     pauses: Semaphore,
+    /// Number of refusals since the start of the process.
+    refusals: AtomicU64,
 }
 
 impl Default for UnauthenticatedLimiter {
     fn default() -> Self {
-        Self { state: Mutex::default(), pauses: Semaphore::new(MAX_DELAYED_REFUSALS) }
+        let pauses = Semaphore::new(MAX_DELAYED_REFUSALS);
+        Self { state: Mutex::default(), pauses, refusals: AtomicU64::new(0) }
     }
 }
 
@@ -75,12 +79,18 @@ impl UnauthenticatedLimiter {
     }
 
     async fn delay_refusal(&self, admitted: Result<(), Failure>) -> Result<(), Failure> {
-        if admitted.is_err()
-            && let Ok(_paused) = self.pauses.try_acquire()
-        {
-            tokio::time::sleep(draw_delay()).await;
+        if admitted.is_err() {
+            self.refusals.fetch_add(1, Ordering::Relaxed);
+            if let Ok(_paused) = self.pauses.try_acquire() {
+                tokio::time::sleep(draw_delay()).await;
+            }
         }
         admitted
+    }
+
+    /// Returns the number of refusals since the start of the process.
+    pub fn count_refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed)
     }
 
     /// Returns the last request to the budget of `remote`'s client, because the client
@@ -196,6 +206,7 @@ mod tests {
         }
         assert!(limiter.admit(remote, &log).await.is_err());
         assert_eq!(limiter.pauses.available_permits(), 0, "the one beyond did not wait");
+        assert_eq!(limiter.count_refusals(), MAX_DELAYED_REFUSALS as u64 + 1);
         assert!(waiting.join_all().await.into_iter().all(|waited| waited >= REFUSAL_DELAY));
         let drawn: std::collections::BTreeSet<_> = (0..100).map(|_| draw_delay()).collect();
         assert!(

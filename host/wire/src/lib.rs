@@ -10,13 +10,14 @@
 //! ```text
 //! client → component_signature → distinct → duration_histogram → failure → glob → hcl
 //! → hexadecimal → json → listing → log_level → login → secret → spelling → sync → byte_stream
-//! → alphabet → cidr → duration → envelope → metric → name → size → stored → call_limits
-//! → description → password_policy → response → ttl → api_version → coercion → request → fields
-//! → field_rights → raw → route
+//! → alphabet → attempt_outcomes → cidr → duration → envelope → metric → name → server_figures
+//! → size → stored → write_figures → call_limits → description → password_policy → response → ttl
+//! → api_version → coercion → request → fields → field_rights → raw → route
 //! ```
 
 pub mod alphabet;
 pub mod api_version;
+pub mod attempt_outcomes;
 pub mod byte_stream;
 pub mod call_limits;
 pub mod cidr;
@@ -46,8 +47,10 @@ pub mod request;
 pub mod response;
 pub mod route;
 pub mod secret;
+pub mod server_figures;
 pub mod size;
 pub mod spelling;
 pub mod stored;
 pub mod sync;
 pub mod ttl;
+pub mod write_figures;

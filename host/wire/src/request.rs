@@ -25,6 +25,18 @@ pub struct RequestHead<'a> {
     pub wrap_ttl: Option<u64>,
 }
 
+/// Path of the metrics. A listener may answer this path without a token.
+pub const METRICS_PATH: &str = "sys/metrics";
+
+/// Terms under which [`METRICS_PATH`] answers a request; every other path ignores these terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetricsTerms {
+    /// The listener answers without a token.
+    pub needs_no_token: bool,
+    /// The client reads the text format of Prometheus.
+    pub prefers_text: bool,
+}
+
 /// One request.
 #[derive(Clone)]
 pub struct Request {
@@ -58,6 +70,8 @@ pub struct Request {
     pub remote: IpAddr,
     /// Port of the client; 0 if unknown.
     pub remote_port: u16,
+    /// Terms of a request for metrics.
+    pub metrics: MetricsTerms,
 }
 
 /// A header of a request, for the audit log.
@@ -157,6 +171,7 @@ mod tests {
             wrap_ttl: None,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
+            metrics: MetricsTerms::default(),
         };
         let text = format!("{request:?} {request:#?}");
         assert!(text.contains("database/config/orders") && text.contains("password"), "{text}");

@@ -105,6 +105,11 @@ impl FailureCounters {
         names.map(ToString::to_string).collect()
     }
 
+    /// Returns the number of locked names of all mounts.
+    pub(super) fn count_locked(&self) -> usize {
+        self.of_mounts.values().map(|of_mount| of_mount.locked.len()).sum()
+    }
+
     /// Returns whether the client may have another name counted, possibly by giving up a counter of
     /// its own.
     pub(super) fn may_add(&self, client: Client) -> bool {

@@ -33,6 +33,7 @@ fn consecutive_failures_lock_name_for_lockout_duration() {
     assert!(lockouts.is_locked(M, "eve", 60_001), "for its duration from the last failure");
     assert_eq!(count(3), FailureEffect::WasLocked, "a guess on its way does not make it longer");
     assert_eq!(lockouts.locked(M, 60_001), ["eve"]);
+    assert_eq!((lockouts.count_locked(60_001), lockouts.count_locked(60_002)), (1, 0));
     assert!(!lockouts.is_locked(M, "bob", 3) && !lockouts.is_locked("other", "eve", 3));
     assert!(!lockouts.is_locked(M, "eve", 60_002));
     assert!(!lockouts.is_asked(M, client(1), 60_002));

@@ -15,6 +15,7 @@ use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,8 @@ struct ActiveRateQuota {
     name: String,
     quota: RateLimitQuota,
     budgets: Mutex<QuotaBudgets>,
+    /// Number of refused requests, also before a change of the quota.
+    violations: Arc<AtomicU64>,
 }
 
 /// The budgets of a quota's clients.
@@ -93,11 +96,20 @@ impl RateLimits {
 
     fn with_budgets(&self, name: String, quota: RateLimitQuota) -> Arc<ActiveRateQuota> {
         let active = sync::read(&self.active);
-        let same = active.quotas.iter().find(|one| one.name == name && one.quota == quota);
-        same.map_or_else(
-            || Arc::new(ActiveRateQuota { name, quota, budgets: Mutex::default() }),
-            Arc::clone,
-        )
+        let before = active.quotas.iter().find(|one| one.name == name);
+        if let Some(same) = before.filter(|one| one.quota == quota) {
+            return Arc::clone(same);
+        }
+        let violations = before.map(|one| Arc::clone(&one.violations)).unwrap_or_default();
+        Arc::new(ActiveRateQuota { name, quota, budgets: Mutex::default(), violations })
+    }
+
+    /// Returns the number of refused requests of each quota.
+    pub fn violations(&self) -> Vec<(String, u64)> {
+        let active = sync::read(&self.active);
+        let count =
+            |one: &Arc<ActiveRateQuota>| (one.name.clone(), one.violations.load(Ordering::Relaxed));
+        active.quotas.iter().map(count).collect()
     }
 
     /// Returns whether there is any quota.
@@ -180,7 +192,9 @@ impl ActiveRateQuota {
         Err(block)
     }
 
+    /// Counts a violation, and returns its refusal.
     fn refusal(&self, wait: Duration) -> Failure {
+        self.violations.fetch_add(1, Ordering::Relaxed);
         let (name, seconds) = (quoted(&self.name), wait.as_secs().max(1));
         let message = format!(
             "rate limit quota exceeded: the quota {name} allows {} requests in {} s; try again in \
@@ -198,7 +212,8 @@ mod tests {
 
     fn quota(rate: f64, interval: u64, block_interval: u64) -> ActiveRateQuota {
         let quota = RateLimitQuota { place: QuotaPlace::default(), rate, interval, block_interval };
-        ActiveRateQuota { name: "q".to_owned(), quota, budgets: Mutex::default() }
+        let (name, violations) = ("q".to_owned(), Arc::default());
+        ActiveRateQuota { name, quota, budgets: Mutex::default(), violations }
     }
 
     fn client(text: &str) -> Client {
@@ -213,6 +228,8 @@ mod tests {
         assert_eq!(admitted, 5);
         assert_eq!(taken("192.0.2.1", now), Err(Duration::from_secs(2)));
         assert_eq!(taken("192.0.2.2", now), Ok(()));
+        quota.refusal(Duration::from_secs(2));
+        assert_eq!(quota.violations.load(Ordering::Relaxed), 1);
         let later = now + Duration::from_secs(2);
         assert_eq!(taken("192.0.2.1", later), Ok(()));
         assert!(taken("192.0.2.1", later).is_err());

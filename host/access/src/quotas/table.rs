@@ -11,6 +11,7 @@ use bulkhead_store::Store;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use tokio::sync::Mutex;
 
@@ -41,6 +42,8 @@ struct ActiveLeaseQuota {
     name: String,
     quota: LeaseCountQuota,
     tally: Arc<LeaseTally>,
+    /// Number of refused requests, also before a change of the quota.
+    violations: Arc<AtomicU64>,
 }
 
 impl Quotas {
@@ -63,7 +66,8 @@ impl Quotas {
             match read(&mut store.begin(), &name).await {
                 Ok(Some(quota)) => {
                     let tally = self.tally_of(&quota).unwrap_or_default();
-                    loaded.push(Arc::new(ActiveLeaseQuota { name, quota, tally }));
+                    let violations = self.violations_of(&name);
+                    loaded.push(Arc::new(ActiveLeaseQuota { name, quota, tally, violations }));
                 }
                 Ok(None) => {}
                 Err(failure) => {
@@ -89,6 +93,21 @@ impl Quotas {
         })
     }
 
+    /// Returns the running number of violations of the quota `name`.
+    fn violations_of(&self, name: &str) -> Arc<AtomicU64> {
+        let active = sync::read(&self.active);
+        let found = active.iter().find(|active| active.name == name);
+        found.map(|active| Arc::clone(&active.violations)).unwrap_or_default()
+    }
+
+    /// Returns the number of refused requests of each lease-count quota.
+    pub fn lease_violations(&self) -> Vec<(String, u64)> {
+        let count = |active: &Arc<ActiveLeaseQuota>| {
+            (active.name.clone(), active.violations.load(Ordering::Relaxed))
+        };
+        sync::read(&self.active).iter().map(count).collect()
+    }
+
     /// Lets in a call that may create a lease of the mount at the path `below`. If several quotas
     /// count the lease, the longest path applies, and a mount's quota applies before the overall
     /// quota.
@@ -102,19 +121,22 @@ impl Quotas {
         below: &str,
     ) -> Result<Option<LeaseSlot>, Failure> {
         let Some(active) = self.deciding_quota(mount, below) else { return Ok(None) };
-        let ActiveLeaseQuota { name, quota, tally } = &*active;
+        let ActiveLeaseQuota { name, quota, tally, violations } = &*active;
         let most = u64::from(quota.max_leases);
         match tally.admit(most, async || quota.count(store).await).await? {
             Some(place) => Ok(Some(place)),
-            None => Err(Failure::new(
-                FailureKind::RateLimited,
-                format!(
-                    "lease count quota exceeded: {most} leases are allowed here by the quota {}; \
-                     revoke unneeded leases, wait until some end, or raise max_leases at \
-                     sys/quotas/lease-count/{name}",
-                    quoted(name)
-                ),
-            )),
+            None => {
+                violations.fetch_add(1, Ordering::Relaxed);
+                Err(Failure::new(
+                    FailureKind::RateLimited,
+                    format!(
+                        "lease count quota exceeded: {most} leases are allowed here by the quota \
+                         {}; revoke unneeded leases, wait until some end, or raise max_leases at \
+                         sys/quotas/lease-count/{name}",
+                        quoted(name)
+                    ),
+                ))
+            }
         }
     }
 
