@@ -4,8 +4,8 @@
 //! This file prevents a lock on the path of a connection or of a line: each figure is an atomic.
 
 use crate::log_level::LogLevel;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// The end of a certificate that does not exist.
 const NO_CERTIFICATE: i64 = i64::MIN;
@@ -19,30 +19,38 @@ pub struct ServerFigures {
     pub log: Arc<LogFigures>,
 }
 
-/// The figures of a listening socket.
+/// The end of the certificate that a listener serves.
 #[derive(Debug)]
+pub struct CertificateEnd(AtomicI64);
+
+/// The figures of a listening socket.
+#[derive(Debug, Default)]
 pub struct ListenerFigures {
-    address: OnceLock<String>,
+    address: String,
     waiting: AtomicU64,
     open: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
     failed_handshakes: AtomicU64,
-    /// Seconds since 1970.
-    certificate_end: AtomicI64,
+    certificate_end: Arc<CertificateEnd>,
 }
 
-impl Default for ListenerFigures {
+impl Default for CertificateEnd {
     fn default() -> Self {
-        Self {
-            address: OnceLock::new(),
-            waiting: AtomicU64::new(0),
-            open: AtomicU64::new(0),
-            accepted: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            failed_handshakes: AtomicU64::new(0),
-            certificate_end: AtomicI64::new(NO_CERTIFICATE),
-        }
+        Self(AtomicI64::new(NO_CERTIFICATE))
+    }
+}
+
+impl CertificateEnd {
+    /// Sets the end, in seconds since 1970.
+    pub fn set(&self, end: i64) {
+        self.0.store(end, Ordering::Relaxed);
+    }
+
+    /// Returns the end, in seconds since 1970. `None`: no certificate is served.
+    #[must_use]
+    pub fn get(&self) -> Option<i64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|end| *end != NO_CERTIFICATE)
     }
 }
 
@@ -66,10 +74,10 @@ pub struct ListenerReading {
 }
 
 impl ListenerFigures {
-    /// Sets the address. The first address stays.
-    pub fn set_address(&self, address: String) {
-        // An error means that the address is set.
-        _ = self.address.set(address);
+    /// Creates the figures of the socket at `address`, with the end of its certificate.
+    #[must_use]
+    pub fn new(address: String, certificate_end: Arc<CertificateEnd>) -> Arc<Self> {
+        Arc::new(Self { address, certificate_end, ..Self::default() })
     }
 
     /// Counts a connection as waiting until the returned guard is dropped.
@@ -91,23 +99,17 @@ impl ListenerFigures {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sets the end of the served certificate, in seconds since 1970.
-    pub fn set_certificate_end(&self, end: i64) {
-        self.certificate_end.store(end, Ordering::Relaxed);
-    }
-
     /// Returns the figures.
     #[must_use]
     pub fn read(&self) -> ListenerReading {
-        let end = self.certificate_end.load(Ordering::Relaxed);
         ListenerReading {
-            address: self.address.get().cloned().unwrap_or_default(),
+            address: self.address.clone(),
             waiting: self.waiting.load(Ordering::Relaxed),
             open: self.open.load(Ordering::Relaxed),
             accepted: self.accepted.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             failed_handshakes: self.failed_handshakes.load(Ordering::Relaxed),
-            certificate_end: (end != NO_CERTIFICATE).then_some(end),
+            certificate_end: self.certificate_end.get(),
         }
     }
 }
@@ -198,8 +200,8 @@ mod tests {
 
     #[test]
     fn connection_counts_once_and_is_open_until_dropped() {
-        let figures = Arc::new(ListenerFigures::default());
-        figures.set_address("127.0.0.1:8200".to_owned());
+        let end = Arc::<CertificateEnd>::default();
+        let figures = ListenerFigures::new("127.0.0.1:8200".to_owned(), Arc::clone(&end));
         let waiting = figures.begin_waiting();
         assert_eq!(figures.read().waiting, 1);
         drop(waiting);
@@ -218,7 +220,7 @@ mod tests {
             certificate_end: None,
         };
         assert_eq!(figures.read(), reading);
-        figures.set_certificate_end(-5);
+        end.set(-5);
         assert_eq!(figures.read().certificate_end, Some(-5));
     }
 
