@@ -90,8 +90,8 @@ pub struct Core {
     pub(crate) due_work: DueWorker,
     /// The conditions of store, audit and clock that are in the log.
     pub(crate) health: HealthWatch,
-    /// The outcome of the last scheduled snapshots.
-    pub(crate) snapshots: SnapshotWatch,
+    /// The outcomes of scheduled snapshots.
+    pub snapshots: SnapshotWatch,
     /// Generated documents of `sys/internal/specs/openapi`.
     pub documents: DocumentCache,
     seal_asked: AtomicBool,

@@ -221,7 +221,7 @@ fn conditions(store: &Store, audit: &Audit, snapshots: &SnapshotWatch) -> Vec<He
     let lag = store.clock_lag();
     let of_clock = (lag >= CLOCK_TOLERANCE_MS)
         .then_some(HealthCondition::ClockBehind { seconds: lag / 1_000 });
-    let failing = snapshots.count_failing();
+    let failing = snapshots.outcomes.count_failing();
     let of_snapshots = (failing > 0).then_some(HealthCondition::SnapshotFailing { failing });
     let found = [of_writes, of_audit, of_clock, of_snapshots];
     let mut conditions: Vec<_> = found.into_iter().flatten().collect();

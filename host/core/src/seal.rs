@@ -40,7 +40,8 @@ use tokio::sync::{Mutex, OwnedRwLockReadGuard, watch};
 
 /// The seal of a data directory.
 pub struct ServiceSeal {
-    process: Arc<ProcessState>,
+    /// The state that survives sealing.
+    pub process: Arc<ProcessState>,
     directory: Arc<DataDirectory>,
     /// The open core; `None` while sealed.
     open: RwLock<Option<Arc<Core>>>,

@@ -9,6 +9,7 @@ use bulkhead_access::log_monitors::LogMonitors;
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_wire::server_figures::ServerFigures;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -66,4 +67,6 @@ pub struct ServiceSettings {
     pub log_threshold: Arc<LogThreshold>,
     /// The callers that watch the log.
     pub log_monitors: Arc<LogMonitors>,
+    /// Figures of the listeners and the log, for `sys/metrics`.
+    pub figures: ServerFigures,
 }

@@ -15,10 +15,8 @@ pub use name::SnapshotName;
 pub use schedule::SnapshotSchedule;
 pub(crate) use steps::{SnapshotSteps, StepState, interrupted};
 
-use bulkhead_wire::sync;
-use std::collections::BTreeSet;
+use bulkhead_wire::attempt_outcomes::AttemptOutcomes;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 /// Maximum number of scheduled snapshots of a server.
 pub const MAX_SNAPSHOT_BLOCKS: usize = 16;
@@ -38,29 +36,13 @@ pub struct ScheduledSnapshot {
     pub retain: usize,
 }
 
-/// The outcome of the last attempts, and the turn of the attempts.
+/// The outcomes of the attempts, and their turn.
 #[derive(Default)]
-pub(crate) struct SnapshotWatch {
+pub struct SnapshotWatch {
     /// Held during an attempt: scheduled snapshots take a single place of the store.
     pub(crate) turn: tokio::sync::Mutex<()>,
-    failing: Mutex<BTreeSet<String>>,
-}
-
-impl SnapshotWatch {
-    /// Notes the outcome of an attempt.
-    pub(crate) fn note(&self, name: &SnapshotName, is_saved: bool) {
-        let mut failing = sync::lock(&self.failing);
-        if is_saved {
-            failing.remove(name.as_str());
-        } else {
-            failing.insert(name.as_str().to_owned());
-        }
-    }
-
-    /// Returns the number of scheduled snapshots whose last attempt failed.
-    pub(crate) fn count_failing(&self) -> usize {
-        sync::lock(&self.failing).len()
-    }
+    /// The outcomes, by the names of the snapshots.
+    pub outcomes: AttemptOutcomes,
 }
 
 #[cfg(test)]

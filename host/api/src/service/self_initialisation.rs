@@ -7,7 +7,7 @@ use super::Service;
 use bulkhead_access::random;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, quoted};
-use bulkhead_wire::request::Request;
+use bulkhead_wire::request::{MetricsTerms, Request};
 use bulkhead_wire::secret::Secret;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -183,6 +183,7 @@ impl Service {
             wrap_ttl: None,
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 0,
+            metrics: MetricsTerms::default(),
         };
         let (status, _, bytes) = self.handle(request).await.into_bytes();
         let answer = serde_json::from_slice(&bytes).unwrap_or(Value::Null);

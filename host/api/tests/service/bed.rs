@@ -12,8 +12,9 @@ use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
-use bulkhead_wire::request::Request;
+use bulkhead_wire::request::{MetricsTerms, Request};
 use bulkhead_wire::secret::Secret;
+use bulkhead_wire::server_figures::ServerFigures;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -131,6 +132,7 @@ impl Bed {
             log: Arc::clone(&log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
             log_monitors: Arc::default(),
+            figures: ServerFigures::default(),
         };
         let service = Service::start(SandboxRuntime::new().unwrap(), change(settings)).await?;
         Ok(Self { service, directory, log })
@@ -241,6 +243,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         wrap_ttl: None,
         remote,
         remote_port: 40_112,
+        metrics: MetricsTerms::default(),
     }
 }
 

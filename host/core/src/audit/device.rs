@@ -7,10 +7,11 @@ use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::write_figures::WriteFigures;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Notify};
 
 /// Timeout of writing a line, and of reopening the file.
@@ -32,6 +33,8 @@ pub struct AuditDevice {
     pub origin: DeviceOrigin,
     /// Key of the hashes in the lines and in the answers of `sys/audit-hash`.
     pub hashing: HashingKey,
+    /// Lines, failures and times, for `sys/metrics`.
+    pub figures: WriteFigures,
     file: LineFile,
     is_failing: AtomicBool,
     /// Lock of the single line that probes a failing device. Other lines fail at once meanwhile, so
@@ -60,6 +63,7 @@ impl AuditDevice {
             settings,
             origin,
             hashing,
+            figures: WriteFigures::default(),
             file,
             is_failing: AtomicBool::new(false),
             probing: Mutex::default(),
@@ -88,9 +92,15 @@ impl AuditDevice {
         let _probing = match was_failing.then(|| self.probing.try_lock()) {
             None => None,
             Some(Ok(turn)) => Some(turn),
-            Some(Err(_)) => return false,
+            Some(Err(_)) => {
+                self.figures.note_skipped();
+                return false;
+            }
         };
-        let error = match self.file.append(parts, WRITE_TIMEOUT).await {
+        let began = Instant::now();
+        let appended = self.file.append(parts, WRITE_TIMEOUT).await;
+        self.figures.note(appended.is_ok(), began.elapsed());
+        let error = match appended {
             Ok(()) => {
                 if was_failing && self.is_failing.swap(false, Ordering::Relaxed) {
                     self.changes.notify_one();

@@ -56,6 +56,7 @@ async fn follow_schedule(core: &Core, plan: &ScheduledSnapshot) {
         let newest = steps.run(move |plan, _| plan.newest_until(now)).await;
         let saved = match newest {
             Ok(newest) => {
+                core.snapshots.outcomes.note_earlier(plan.name.as_str(), newest);
                 let due = plan.schedule.due_after(last.max(newest)).max(pause_end);
                 if !wait_until(core, due).await {
                     return;
@@ -67,7 +68,8 @@ async fn follow_schedule(core: &Core, plan: &ScheduledSnapshot) {
         if core.sealing.has_begun() {
             return;
         }
-        core.snapshots.note(&plan.name, saved.is_ok());
+        let time = saved.as_ref().ok().map(|saved| saved.time);
+        core.snapshots.outcomes.note(plan.name.as_str(), time);
         match saved {
             Ok(saved) => {
                 (last, failures, pause_end) = (Some(saved.time), 0, 0);

@@ -217,16 +217,3 @@ fn unusable_directory_is_refused_with_remedy() {
     refused(&ScheduledSnapshot { directory: missing, ..plan.clone() }, "create ");
     refused(&ScheduledSnapshot { directory: file, ..plan }, "is not a directory");
 }
-
-#[test]
-fn failing_snapshots_are_counted_until_success() {
-    let watch = SnapshotWatch::default();
-    let [first, second] = ["a", "b"].map(|name| SnapshotName::parse(name).unwrap());
-    watch.note(&first, false);
-    watch.note(&first, false);
-    watch.note(&second, false);
-    assert_eq!(watch.count_failing(), 2);
-    watch.note(&first, true);
-    watch.note(&first, true);
-    assert_eq!(watch.count_failing(), 1);
-}

@@ -8,7 +8,7 @@ use bulkhead_sandbox::contract::{RawHeader, RawReply};
 use bulkhead_wire::description::{RawAccess, Verb};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::raw::{RawRequest, RawResponse};
-use bulkhead_wire::request::{AuditedHeader, Request};
+use bulkhead_wire::request::{AuditedHeader, MetricsTerms, Request};
 use serde_json::Map;
 use std::sync::Arc;
 
@@ -59,6 +59,7 @@ pub(super) fn as_recorded(request: &RawRequest, access: &RawAccess) -> Request {
         wrap_ttl: None,
         remote,
         remote_port,
+        metrics: MetricsTerms::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::mounts::BuiltinMount;
 use bulkhead_access::log::Log;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::log_level::LogLevel;
-use bulkhead_wire::request::{RawBody, ReceivedFile, Request};
+use bulkhead_wire::request::{MetricsTerms, RawBody, ReceivedFile, Request};
 use bulkhead_wire::route::RouteTable;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +72,7 @@ fn request(path: &str) -> Request {
         wrap_ttl: None,
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
+        metrics: MetricsTerms::default(),
     }
 }
 

@@ -18,6 +18,7 @@ use bulkhead_store::{
 };
 use bulkhead_wire::byte_stream::ByteSource as _;
 use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::server_figures::ServerFigures;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Weak};
@@ -112,6 +113,7 @@ impl ServiceBed {
             log: Arc::clone(log) as Arc<dyn Log>,
             log_threshold: Arc::default(),
             log_monitors: Arc::default(),
+            figures: ServerFigures::default(),
         };
         let data = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
         let process = ProcessState::new(settings, SandboxRuntime::new().unwrap(), &data);
