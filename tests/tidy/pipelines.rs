@@ -22,6 +22,7 @@ const NO_TOKEN: &str = "the component, not the host, authenticates the caller";
 const NO_ROW: &str = "a path without a row of a table";
 const NO_ENVELOPE: &str = "the answer has no envelope";
 const NO_LEASE: &str = "a call of plain HTTP cannot issue a lease";
+const NO_METRICS: &str = "sys/metrics is a path of the API";
 const ONLY_API: &str = "reaches the handlers of the API";
 
 const WAYS: [PipelinePair; 2] = [
@@ -50,13 +51,16 @@ const WAYS: [PipelinePair; 2] = [
             ("body::receive", "the body is bytes, and is read by read_body within the same limits"),
             ("headers.insert", "the component sets the content type"),
             ("headers::check_patch", NO_ROW),
+            ("headers::prefers_metrics_text", NO_METRICS),
             ("headers::refuse_unserved", "headers of the API have no meaning here"),
             ("headers::token", NO_TOKEN),
             ("headers::wrap_ttl", NO_ENVELOPE),
             ("self.answer", ONLY_API),
             ("self.answerer.admit_body", "identify_raw asks the component about the caller"),
             ("self.answerer.has_token", "identify_raw asks the component about the caller"),
+            ("self.config.opens_metrics_to", NO_METRICS),
             ("self.config.proxies.is_proxy", "both ways call trusts"),
+            ("self.metrics_terms", NO_METRICS),
             ("self.raw_place", "the second way itself"),
             ("self.receive", "the body is received by receive_raw_body"),
             ("self.serve_raw", "the second way itself"),

@@ -23,6 +23,7 @@ mod shown;
 mod shutdown;
 mod snapshot;
 mod storage;
+mod telemetry;
 mod tls;
 mod tree;
 mod unix;

@@ -15,6 +15,7 @@ use crate::proxies::ConnectionOrigin;
 use crate::tls;
 use crate::write_timeout::WriteTimeout;
 use bulkhead_tls::{ListenerTls, ServerStream};
+use bulkhead_wire::server_figures::OpenConnection;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -102,6 +103,8 @@ pub(crate) enum AcceptedStream {
 pub(crate) struct ConnectionPeer {
     pub(crate) origin: ConnectionOrigin,
     pub(crate) slot: Arc<ConnectionSlot>,
+    /// Counts the connection as open.
+    pub(crate) counted: OpenConnection,
 }
 
 /// A request arrived on a connection that was told to close. The request is not begun.
@@ -125,17 +128,24 @@ pub(crate) async fn serve<A: RequestAnswerer>(
     timeouts: ConnectionTimeouts,
 ) {
     let stream = match stream {
-        AcceptedStream::Unix(stream) => return serve_http1(stream, peer, frontend, timeouts).await,
+        AcceptedStream::Unix(stream) => {
+            peer.counted.accept();
+            return serve_http1(stream, peer, frontend, timeouts).await;
+        }
         AcceptedStream::Tcp(stream, tls) => {
             // Answers are small and complete. If the socket refuses the option, answers are only a
             // little later.
             stream.set_nodelay(true).unwrap_or_default();
-            let Some(tls) = tls else { return serve_http1(stream, peer, frontend, timeouts).await };
+            let Some(tls) = tls else {
+                peer.counted.accept();
+                return serve_http1(stream, peer, frontend, timeouts).await;
+            };
             let shaken = shake_hands(stream, &tls, timeouts.read);
             finish_handshake(shaken, timeouts, &peer.slot).await
         }
     };
-    let Some(stream) = stream else { return };
+    let Some(stream) = stream else { return peer.counted.fail_handshake() };
+    peer.counted.accept();
     if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
         serve_http2(stream, peer, frontend, timeouts.read).await;
     } else {
@@ -190,7 +200,7 @@ async fn shake_hands(
 
 async fn serve_http1<A: RequestAnswerer>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    ConnectionPeer { origin, slot }: ConnectionPeer,
+    ConnectionPeer { origin, slot, counted: _counted }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
     timeouts: ConnectionTimeouts,
 ) {
@@ -242,7 +252,7 @@ async fn stays_unused(slot: &ConnectionSlot, unused: Option<u64>, limit: Duratio
 
 async fn serve_http2<A: RequestAnswerer>(
     stream: EncryptedStream,
-    ConnectionPeer { origin, slot }: ConnectionPeer,
+    ConnectionPeer { origin, slot, counted: _counted }: ConnectionPeer,
     frontend: Arc<HttpFrontend<A>>,
     read: Duration,
 ) {

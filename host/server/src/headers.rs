@@ -11,7 +11,7 @@ use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
-use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
 use std::collections::BTreeMap;
@@ -38,6 +38,9 @@ const SATISFIED: [&str; 8] = [
     "policy-override",
 ];
 
+/// Types of answers that stand for the text format of metrics.
+const METRICS_TYPES: [&str; 2] = ["application/openmetrics-text", "prometheus/telemetry"];
+
 /// Maximum size of all headers, in bytes of names and values. hyper refuses at twice that size, and
 /// above 100 headers.
 pub const LIST_MAX: usize = 32 * 1024;
@@ -55,6 +58,19 @@ pub fn audited(headers: &HeaderMap, wanted: &BTreeMap<String, bool>) -> Vec<Audi
         Some(AuditedHeader { name: name.clone(), value: values.join(", "), is_hashed: *is_hashed })
     });
     sent.collect()
+}
+
+/// Returns whether the client reads the text format of Prometheus: its header `Accept` names that
+/// format or OpenMetrics, as the header of Prometheus does, or the type that Vault reads.
+pub fn prefers_metrics_text(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|wanted| {
+        let mut words = wanted.split(';').map(str::trim);
+        let media_type = words.next().unwrap_or_default();
+        let is = |name: &str| media_type.eq_ignore_ascii_case(name);
+        let is_version = |word: &str| word.eq_ignore_ascii_case("version=0.0.4");
+        METRICS_TYPES.into_iter().any(is) || (is("text/plain") && words.any(is_version))
+    })
 }
 
 /// Refuses too many or too large headers.

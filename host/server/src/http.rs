@@ -21,7 +21,7 @@ use bulkhead_wire::client::Client;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
-use bulkhead_wire::request::{Request, RequestHead};
+use bulkhead_wire::request::{METRICS_PATH, MetricsTerms, Request, RequestHead};
 use bulkhead_wire::response::Response;
 
 use hyper::body::{Body, Bytes};
@@ -184,6 +184,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             self.receive(head, &asks, body).await?;
         let BodyContent { fields, raw, file, bytes: body_bytes, is_unread, refusal } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
+        let metrics = self.metrics_terms(&path, arrival.origin, &head.headers);
         let request = Request {
             id: random::uuid()?,
             verb,
@@ -199,8 +200,25 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             wrap_ttl,
             remote,
             remote_port,
+            metrics,
         };
         Ok(ParsedRequest { request, memory, counted })
+    }
+
+    /// Returns the terms of a request for metrics; the usual terms for every other path.
+    fn metrics_terms(
+        &self,
+        path: &str,
+        origin: ConnectionOrigin,
+        headers: &HeaderMap,
+    ) -> MetricsTerms {
+        if path != METRICS_PATH {
+            return MetricsTerms::default();
+        }
+        MetricsTerms {
+            needs_no_token: self.config.opens_metrics_to(origin),
+            prefers_text: headers::prefers_metrics_text(headers),
+        }
     }
 
     /// Refuses a request that exceeds the stream limit for callers without a valid token. Looks at

@@ -19,6 +19,7 @@ use crate::tls;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_tls::ListenerTls;
 use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::server_figures::ListenerFigures;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ pub(crate) enum BoundSocket {
         address: SocketAddr,
         /// `None`: plain connections.
         tls: Option<Arc<ListenerTls>>,
+        figures: Arc<ListenerFigures>,
     },
     /// A Unix socket.
     Unix {
@@ -50,6 +52,7 @@ pub(crate) enum BoundSocket {
         path: PathBuf,
         /// Clients of the socket are trusted proxies.
         is_proxy: bool,
+        figures: Arc<ListenerFigures>,
     },
 }
 
@@ -67,20 +70,26 @@ impl BoundSocket {
         log: &Arc<dyn Log>,
     ) -> Result<Vec<Self>, String> {
         let mut doors = Vec::new();
-        if let Some(address) = &config.address {
+        if let Some(configured) = &config.address {
+            let certificate_end = Arc::default();
             let tls = match &config.transport {
-                ListenerTransport::Tls(settings) => Some(tls::load(settings.clone(), log)?),
+                ListenerTransport::Tls(settings) => {
+                    Some(tls::load(settings.clone(), log, &certificate_end)?)
+                }
                 ListenerTransport::Plain | ListenerTransport::PlainHere => None,
             };
             let (socket, address) = match handed.tcp {
                 Some(socket) => take_over(socket, &config.transport, log)?,
                 None => {
-                    let (socket, address) = bind(address, elsewhere).await?;
+                    let (socket, address) = bind(configured, elsewhere).await?;
                     check_plain(&config.transport, address, log)?;
                     (socket, address)
                 }
             };
-            doors.push(Self::Tcp { socket, address, tls });
+            warn_of_open_metrics(config, address, log);
+            let shown = shown_address(configured, address);
+            let figures = ListenerFigures::new(shown, certificate_end);
+            doors.push(Self::Tcp { socket, address, tls, figures });
         }
         if let Some(settings) = &config.unix {
             let (path, is_proxy) = (settings.path.clone(), settings.is_trusted_proxy);
@@ -89,7 +98,8 @@ impl BoundSocket {
                     .map_err(|error| unusable(number, &error))?,
                 None => UnixSocket::bind(settings)?,
             };
-            doors.push(Self::Unix { socket, path, is_proxy });
+            let figures = ListenerFigures::new(path.display().to_string(), Arc::default());
+            doors.push(Self::Unix { socket, path, is_proxy, figures });
         }
         Ok(doors)
     }
@@ -123,6 +133,13 @@ impl BoundSocket {
         match self {
             Self::Tcp { tls, .. } => tls.as_ref(),
             Self::Unix { .. } => None,
+        }
+    }
+
+    /// Returns the figures of the socket.
+    pub(crate) fn figures(&self) -> &Arc<ListenerFigures> {
+        match self {
+            Self::Tcp { figures, .. } | Self::Unix { figures, .. } => figures,
         }
     }
 
@@ -189,6 +206,23 @@ fn check_plain(
         _ => {}
     }
     Ok(())
+}
+
+/// Returns the address of the configuration, or the bound address in place of the port 0: two
+/// listeners may have that port.
+fn shown_address(configured: &str, bound: SocketAddr) -> String {
+    match configured.ends_with(":0") {
+        true => bound.to_string(),
+        false => configured.to_owned(),
+    }
+}
+
+/// Warns of metrics without a token for other machines.
+fn warn_of_open_metrics(config: &ListenerConfig, address: SocketAddr, log: &Arc<dyn Log>) {
+    if config.opens_metrics && !address.ip().is_loopback() {
+        let pairs = [("address", address.to_string())];
+        log.line(LogLevel::Warn, "metrics-without-token-beyond-loopback", &pairs);
+    }
 }
 
 /// Returns the maximum number of connections for `descriptors` file descriptors, `most` at most.
@@ -287,9 +321,16 @@ impl<A: RequestAnswerer> AcceptLoop<A> {
             match self.door.accept().await {
                 Ok((stream, origin)) => {
                     let (address, is_proxy) = (origin.address().ip(), self.frontend.trusts(origin));
-                    if let Some(slot) = self.slots.take(address, is_proxy).await {
-                        return (stream, ConnectionPeer { origin, slot: Arc::new(slot) });
-                    }
+                    let figures = self.door.figures();
+                    let waiting = figures.begin_waiting();
+                    let slot = self.slots.take(address, is_proxy).await;
+                    drop(waiting);
+                    let Some(slot) = slot else {
+                        figures.note_refusal();
+                        continue;
+                    };
+                    let (slot, counted) = (Arc::new(slot), figures.begin_connection());
+                    return (stream, ConnectionPeer { origin, slot, counted });
                 }
                 Err(error) => {
                     self.slots.close_longest_idle();

@@ -20,6 +20,7 @@ use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_access::request_scope::current_request;
 use bulkhead_tls::machine_time;
 use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::server_figures::LogFigures;
 use bulkhead_wire::sync;
 use destination::LogDestination;
 use flood::{FloodLimiter, LEFT_OUT_PERIOD, LeftOut, LineAdmission, LineSource, LineSubject};
@@ -60,6 +61,7 @@ pub struct ServerLog {
     threshold: Arc<LogThreshold>,
     monitors: Arc<LogMonitors>,
     writer: Mutex<LogWriter>,
+    figures: Arc<LogFigures>,
 }
 
 /// The state that a line needs alone.
@@ -70,6 +72,7 @@ struct LogWriter {
     flood: FloodLimiter,
     /// Limits the lines below the level of the log, which monitors alone show.
     unlogged_flood: FloodLimiter,
+    figures: Arc<LogFigures>,
 }
 
 /// The readers of a line.
@@ -87,14 +90,16 @@ impl ServerLog {
     pub fn on_stderr(level: LogLevel) -> Self {
         let destination = LogDestination::stderr(LogFormat::Logfmt);
         let monitors = Arc::new(LogMonitors::new(write_monitor_line));
+        let figures = Arc::<LogFigures>::default();
         let writer = LogWriter {
             destination,
             monitors: Arc::clone(&monitors),
             flood: FloodLimiter::default(),
             unlogged_flood: FloodLimiter::default(),
+            figures: Arc::clone(&figures),
         };
         let threshold = Arc::new(LogThreshold::new(level));
-        Self { threshold, monitors, writer: Mutex::new(writer) }
+        Self { threshold, monitors, writer: Mutex::new(writer), figures }
     }
 
     /// Takes the settings of the configuration.
@@ -117,7 +122,7 @@ impl ServerLog {
     pub async fn reopen(&self) {
         let Some(path) = sync::lock(&self.writer).destination.path() else { return };
         let opened = open_in_time(path).await;
-        let before = sync::lock(&self.writer).destination.replace(opened);
+        let before = sync::lock(&self.writer).replace(opened);
         // The end of a file may wait for the disk as well.
         drop(spawn_blocking(move || drop(before)));
     }
@@ -132,6 +137,12 @@ impl ServerLog {
     #[must_use]
     pub fn monitors(&self) -> &Arc<LogMonitors> {
         &self.monitors
+    }
+
+    /// Returns the figures of the log.
+    #[must_use]
+    pub fn figures(&self) -> &Arc<LogFigures> {
+        &self.figures
     }
 
     /// Writes at intervals how many lines of a flood were left out, until the task is dropped.
@@ -184,6 +195,7 @@ impl ServerLog {
                 let (time, level, event) = (machine_time(), LogLevel::Error, "panic");
                 let line = LogLine { time, level, event, request: None, pairs };
                 destination::write_stderr_unlocked(&line);
+                self.figures.note_line(level);
             }
         }
     }
@@ -227,6 +239,9 @@ impl LogWriter {
                 let pairs: Vec<_> = pairs.iter().cloned().chain([left_out]).collect();
                 self.write(level, event, &pairs);
             }
+            LineAdmission::LeftOut if level.1 == LineReaders::LogAndMonitors => {
+                self.figures.note_suppressed();
+            }
             LineAdmission::LeftOut => {}
         }
     }
@@ -242,8 +257,17 @@ impl LogWriter {
         let line = LogLine { time, level, event, request, pairs };
         if readers == LineReaders::LogAndMonitors {
             self.destination.write(&line);
+            self.figures.note_line(level);
+            self.figures.set_diverted(self.destination.is_diverted());
         }
         self.monitors.publish(level, |format| line.text(form_of(format)));
+    }
+
+    /// Writes to a file that was opened again from now on, and returns the file before.
+    fn replace(&mut self, opened: io::Result<File>) -> Option<File> {
+        let before = self.destination.replace(opened);
+        self.figures.set_diverted(self.destination.is_diverted());
+        before
     }
 }
 

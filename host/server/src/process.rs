@@ -18,6 +18,7 @@ use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_wire::duration;
 use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::server_figures::ServerFigures;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -88,9 +89,12 @@ impl StartedServer {
         let sockets = sockets.assign(&config).await?;
         let doors = BoundSocket::open_all(&config.listener, sockets.api, elsewhere, &log).await?;
         let scheduler = open_scheduler(&config, sockets.scheduler, &log).await?;
-        let of_scheduler = scheduler.iter().flat_map(|(_, doors)| doors);
-        let own_addresses: Vec<_> =
-            doors.iter().chain(of_scheduler).filter_map(BoundSocket::address).collect();
+        let every_door = || doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
+        let own_addresses: Vec<_> = every_door().filter_map(BoundSocket::address).collect();
+        let figures = ServerFigures {
+            listeners: every_door().map(BoundSocket::figures).cloned().collect(),
+            log: Arc::clone(log_source.log.figures()),
+        };
         let runtime = SandboxRuntime::new()?;
         let seal = config.seal.load(&environment, &|access| {
             let surroundings = KeeperSurroundings {
@@ -106,6 +110,7 @@ impl StartedServer {
             own_addresses,
             outbound,
             seal,
+            figures,
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
             log_threshold: Arc::clone(log_source.log.threshold()),
             log_monitors: Arc::clone(log_source.log.monitors()),
@@ -328,5 +333,6 @@ pub(crate) fn service_settings(
         log: Arc::clone(log),
         log_threshold: Arc::default(),
         log_monitors: Arc::default(),
+        figures: ServerFigures::default(),
     }
 }

@@ -3,10 +3,11 @@
 
 use super::findings::ConfigError;
 use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
+use super::telemetry;
 use super::tls::{self, ListenerTransport};
 use super::unix::{self, UnixSettings};
 use super::vault;
-use crate::proxies::TrustedProxies;
+use crate::proxies::{ConnectionOrigin, TrustedProxies};
 use bulkhead_sandbox::MountLimits;
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
@@ -54,7 +55,7 @@ const WORDS: SectionWords = SectionWords {
         "tls_require_and_verify_client_cert",
         "tls_disable_client_certs",
     ],
-    blocks: &[],
+    blocks: &[telemetry::BLOCK],
     foreign: vault::LISTENER,
 };
 
@@ -108,6 +109,8 @@ pub(crate) struct ListenerConfig {
     pub(crate) connections_per_address: usize,
     /// The mount that gets every request of this listener, as plain HTTP.
     pub(crate) own_mount: Option<MountPath>,
+    /// Clients of the address get `sys/metrics` without a token.
+    pub(crate) opens_metrics: bool,
 }
 
 impl ListenerConfig {
@@ -123,6 +126,24 @@ impl ListenerConfig {
             request_time: Duration::from_secs(REQUEST_TIME),
             connections_per_address: usize::try_from(CONNECTIONS).unwrap_or(usize::MAX),
             own_mount: None,
+            opens_metrics: false,
+        }
+    }
+
+    /// Returns the address and the path at which `sys/metrics` needs no token.
+    pub(crate) fn open_metrics_places(&self) -> impl Iterator<Item = String> {
+        let address = self.address.clone().filter(|_| self.opens_metrics);
+        let unix = self.unix.as_ref().filter(|unix| unix.opens_metrics);
+        address.into_iter().chain(unix.map(|unix| unix.path.display().to_string()))
+    }
+
+    /// Returns whether a client of `origin` gets `sys/metrics` without a token.
+    pub(crate) fn opens_metrics_to(&self, origin: ConnectionOrigin) -> bool {
+        match origin {
+            ConnectionOrigin::Network(_) => self.opens_metrics,
+            ConnectionOrigin::Unix { .. } => {
+                self.unix.as_ref().is_some_and(|unix| unix.opens_metrics)
+            }
         }
     }
 
@@ -182,7 +203,12 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> ConfiguredListeners {
     let has_socket = unix.is_some();
     let unix = unix.and_then(|block| unix::settings(&block));
     let config = match tcp {
-        Some(block) => ListenerConfig::from_section(&block.section(&WORDS), DEFAULT_ADDRESS),
+        Some(block) => {
+            let section = block.section(&WORDS);
+            let opens_metrics = telemetry::opens_metrics(&section);
+            let config = ListenerConfig::from_section(&section, DEFAULT_ADDRESS);
+            ListenerConfig { opens_metrics, ..config }
+        }
         None if has_socket => {
             ListenerConfig { address: None, ..ListenerConfig::at(DEFAULT_ADDRESS) }
         }

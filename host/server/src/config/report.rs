@@ -93,6 +93,9 @@ impl Config {
         if let Some(unix) = socket {
             writeln!(f, "trusts X-Forwarded-For on the socket {}", unix.path.display())?;
         }
+        for place in listener.open_metrics_places() {
+            writeln!(f, "answers sys/metrics without a token on {place}")?;
+        }
         writeln!(f, "refuses bodies over {}", size::show(listener.body_max))?;
         let connections = listener.connections_per_address;
         writeln!(

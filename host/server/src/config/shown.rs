@@ -3,7 +3,7 @@
 //! No setting is a secret; files with secrets are not named, and the place of the data is not
 //! shown.
 
-use super::{Config, ListenerConfig, ListenerTransport};
+use super::{Config, ListenerConfig, ListenerTransport, telemetry};
 use bulkhead_tls::ClientCertificates;
 use serde_json::{Map, Value, json};
 
@@ -16,8 +16,9 @@ impl Config {
             listeners.push(json!({ "type": "tcp", "config": of_tcp(&self.listener) }));
         }
         if let Some(unix) = &self.listener.unix {
-            let config =
+            let mut config =
                 json!({ "address": unix.path, "socket_mode": format!("{:04o}", unix.mode) });
+            add_telemetry(&mut config, unix.opens_metrics);
             listeners.push(json!({ "type": "unix", "config": config }));
         }
         if let Some(scheduler) = &self.scheduler {
@@ -69,5 +70,14 @@ fn of_tcp(listener: &ListenerConfig) -> Value {
         let is_required = matches!(tls.clients, ClientCertificates::Required(_));
         members.insert("tls_require_and_verify_client_cert".to_owned(), json!(is_required));
     }
+    add_telemetry(&mut shown, listener.opens_metrics);
     shown
+}
+
+/// Adds the telemetry of a listener that answers `sys/metrics` without a token.
+fn add_telemetry(shown: &mut Value, opens_metrics: bool) {
+    if let (true, Some(members)) = (opens_metrics, shown.as_object_mut()) {
+        let telemetry = json!({ "unauthenticated_metrics_access": true });
+        members.insert(telemetry::BLOCK.to_owned(), telemetry);
+    }
 }

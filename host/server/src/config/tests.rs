@@ -81,6 +81,7 @@ const EVERY_SETTING: &str = r##"
           tls_min_version  = "tls13"
           tls_client_ca_file = "/etc/bulkhead/clients.pem"
           tls_require_and_verify_client_cert = true
+          telemetry { unauthenticated_metrics_access = true }
         }
         listener "unix" {
           address      = "/run/bulkhead.sock"
@@ -135,6 +136,7 @@ fn every_setting_is_read() {
         user: Some("root".to_owned()),
         group: Some("100".to_owned()),
         is_trusted_proxy: false,
+        opens_metrics: false,
     });
     let listener = ListenerConfig {
         own_mount: None,
@@ -145,6 +147,7 @@ fn every_setting_is_read() {
         body_max: 1 << 20,
         request_time,
         connections_per_address: 64,
+        opens_metrics: true,
     };
     assert_eq!(config.listener, listener);
     assert_eq!(config.data, PathBuf::from("/var/lib/bulkhead"));

@@ -3,13 +3,13 @@
 
 use super::findings::ConfigError;
 use super::section::{ConfigValue, LabelledBlock, SectionWords};
-use super::vault;
+use super::{telemetry, vault};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
 const WORDS: SectionWords = SectionWords {
     keys: &["address", "socket_mode", "socket_user", "socket_group", "trusted_proxy"],
-    blocks: &[],
+    blocks: &[telemetry::BLOCK],
     foreign: vault::LISTENER,
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct UnixSettings {
     pub(crate) group: Option<String>,
     /// Clients of the socket are proxies with a trusted `X-Forwarded-For`.
     pub(crate) is_trusted_proxy: bool,
+    /// Clients of the socket get `sys/metrics` without a token.
+    pub(crate) opens_metrics: bool,
 }
 
 /// Reads the socket's settings. `None`: its path is missing or refused.
@@ -39,7 +41,8 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<UnixSettings> {
     let mode = section.read("socket_mode", mode).unwrap_or(0o600);
     let (user, group) = (section.read("socket_user", owner), section.read("socket_group", owner));
     let is_trusted_proxy = section.read("trusted_proxy", ConfigValue::flag).unwrap_or(false);
-    Some(UnixSettings { path: path?, mode, user, group, is_trusted_proxy })
+    let opens_metrics = telemetry::opens_metrics(&section);
+    Some(UnixSettings { path: path?, mode, user, group, is_trusted_proxy, opens_metrics })
 }
 
 fn socket_path(address: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {

@@ -169,11 +169,7 @@ pub(super) const LISTENER: &[ForeignWord] = &[
     harmless("max_json_object_entry_count", FIXED_DEPTH),
     harmless("max_json_array_element_count", FIXED_DEPTH),
     harmless("custom_response_headers", "answers have fixed headers; add others at a proxy"),
-    harmless(
-        "telemetry",
-        "sys/metrics needs a token with the right to read; give such a token to the collector, and \
-         leave the block out",
-    ),
+    harmless("telemetry", "this listener serves a mount without metrics; leave the block out"),
     harmless("profiling", NO_ENDPOINT),
     harmless("inflight_requests_logging", "the audit records each request; leave the block out"),
     harmless("disable_replication_status_endpoints", NO_CLUSTER),
@@ -181,6 +177,17 @@ pub(super) const LISTENER: &[ForeignWord] = &[
         "disable_unauthed_rekey_endpoints",
         "key holders need a token too unless allow_key_holders = true; leave the line out",
     ),
+];
+
+/// Words of the telemetry of a listener.
+pub(super) const LISTENER_TELEMETRY: &[ForeignWord] = &[
+    refused("disallow_metrics", "policies decide on sys/metrics; leave the line out"),
+    refused("metrics_only", "this listener serves the whole API; leave the line out"),
+    harmless(
+        "unauthenticated_in_flight_request_access",
+        "sys/in-flight-req needs a token; leave the line out",
+    ),
+    harmless("unauthenticated_pprof_access", NO_ENDPOINT),
 ];
 
 /// Words of automated snapshots.

@@ -96,7 +96,7 @@ async fn check_free(
 /// Checks the files and the addresses of a listener that a running server has.
 fn check_served(listener: &ListenerConfig, log: &Arc<dyn Log>) -> Result<String, String> {
     if let ListenerTransport::Tls(settings) = &listener.transport {
-        tls::load(settings.clone(), log)?;
+        tls::load(settings.clone(), log, &Arc::default())?;
     }
     let mut served = Vec::new();
     if let Some(address) = &listener.address {

@@ -32,7 +32,8 @@ impl UnixFile {
 
     fn settings(&self) -> UnixSettings {
         let (path, user, group) = (self.0.clone(), None, None);
-        UnixSettings { path, mode: 0o600, user, group, is_trusted_proxy: false }
+        let (is_trusted_proxy, opens_metrics) = (false, false);
+        UnixSettings { path, mode: 0o600, user, group, is_trusted_proxy, opens_metrics }
     }
 }
 

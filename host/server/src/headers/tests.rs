@@ -108,6 +108,25 @@ fn unprintable_token_is_passed_on_for_recorded_refusal() {
 }
 
 #[test]
+fn accept_header_of_collector_prefers_text_of_metrics() {
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;\
+        q=0.3,*/*;q=0.2";
+    for (accept, is_text) in [
+        (prometheus, true),
+        ("Text/Plain; q=0.5; version=0.0.4", true),
+        ("prometheus/telemetry", true),
+        ("application/vnd.google.protobuf;q=1, application/openmetrics-text;q=0.5", true),
+        ("text/plain", false),
+        ("text/plain;version=1.0.0", false),
+        ("application/json, */*", false),
+        ("", false),
+    ] {
+        assert_eq!(prefers_metrics_text(&headers(&[("accept", accept)])), is_text, "{accept}");
+    }
+    assert!(!prefers_metrics_text(&headers(&[])));
+}
+
+#[test]
 fn only_the_root_namespace_exists() {
     for name in ["", "/", "root", "root/"] {
         assert_eq!(refuse_unserved(&headers(&[("x-vault-namespace", name)])), Ok(()), "{name}");

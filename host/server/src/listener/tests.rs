@@ -120,7 +120,11 @@ async fn start_as(config: ListenerConfig) -> Running {
 
 async fn start_with(config: ListenerConfig, tls: Option<Arc<ListenerTls>>) -> Running {
     let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
-    start_at(vec![BoundSocket::Tcp { socket, address, tls }], address, config)
+    start_at(
+        vec![BoundSocket::Tcp { socket, address, tls, figures: Arc::default() }],
+        address,
+        config,
+    )
 }
 
 fn start_at(doors: Vec<BoundSocket>, address: SocketAddr, config: ListenerConfig) -> Running {
@@ -170,8 +174,27 @@ async fn a_request_is_answered_over_a_socket() {
 async fn listener_on_all_addresses_has_no_dialled_url() {
     for (bind_address, is_dialled) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let (socket, address) = bind(bind_address, "with -x").await.unwrap();
-        let url = BoundSocket::Tcp { socket, address, tls: None }.dialled_url();
+        let url =
+            BoundSocket::Tcp { socket, address, tls: None, figures: Arc::default() }.dialled_url();
         assert_eq!(url, is_dialled.then(|| format!("http://{address}")));
+    }
+}
+
+#[tokio::test]
+async fn open_metrics_beyond_loopback_are_warned_of() {
+    for (bind_address, opens_metrics, is_warned) in
+        [("127.0.0.1:0", true, false), ("0.0.0.0:0", true, true), ("0.0.0.0:0", false, false)]
+    {
+        let transport = ListenerTransport::Plain;
+        let config =
+            ListenerConfig { transport, opens_metrics, ..ListenerConfig::at(bind_address) };
+        let lines = Arc::new(RecordingLog::default());
+        let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+        let doors = open(&config, &log).await.unwrap();
+        let event = "metrics-without-token-beyond-loopback".to_owned();
+        assert_eq!(lines.events().contains(&event), is_warned, "{bind_address}");
+        let address = doors[0].address().unwrap().to_string();
+        assert_eq!(doors[0].figures().read().address, address, "the port 0 is not shown");
     }
 }
 
@@ -209,6 +232,7 @@ async fn unix_client_header_counts_only_on_trusted_socket() {
             user: None,
             group: None,
             is_trusted_proxy,
+            opens_metrics: false,
         };
         let proxies = TrustedProxies::new(["127.0.0.1"]).unwrap();
         let config = ListenerConfig {

@@ -145,7 +145,7 @@ mod tests {
 
         fn socket(&self, mode: u32) -> UnixSettings {
             let (path, user, group) = (self.0.join("s"), None, None);
-            UnixSettings { path, mode, user, group, is_trusted_proxy: false }
+            UnixSettings { path, mode, user, group, is_trusted_proxy: false, opens_metrics: false }
         }
     }
 

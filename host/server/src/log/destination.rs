@@ -39,6 +39,8 @@ struct LogFile {
     notices: FailureNotices,
     /// True if the last line of the file may lack its end.
     is_torn: bool,
+    /// True if the last line, or the last opening of the path, failed.
+    is_failing: bool,
 }
 
 /// The notices about a failing file: at most one pair in a window, because a file may fail and
@@ -73,7 +75,8 @@ impl LogDestination {
             )
         })?;
         let (path, file) = (path.to_path_buf(), Some(file));
-        let file = LogFile { path, file, notices: FailureNotices::default(), is_torn: false };
+        let notices = FailureNotices::default();
+        let file = LogFile { path, file, notices, is_torn: false, is_failing: false };
         Ok(Self { file: Some(file), ..Self::stderr(format) })
     }
 
@@ -82,13 +85,18 @@ impl LogDestination {
         self.file.as_ref().map(|file| file.path.clone())
     }
 
+    /// Returns whether lines go to standard error because the file fails.
+    pub(super) fn is_diverted(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.is_failing)
+    }
+
     /// Writes to a file that was [opened](open) again at its path from now on. Returns the file
     /// before, whose end may wait for the disk.
     pub(super) fn replace(&mut self, opened: io::Result<File>) -> Option<File> {
         let file = self.file.as_mut()?;
         match opened {
             Ok(opened) => {
-                file.is_torn = false;
+                (file.is_torn, file.is_failing) = (false, false);
                 file.file.replace(opened)
             }
             Err(error) => {
@@ -122,6 +130,7 @@ impl LogDestination {
     /// Writes a line to standard error instead of the file, which failed with `error`.
     fn divert(&mut self, error: &io::Error, line: Option<(LogLevel, &str)>) {
         let Some(file) = &mut self.file else { return };
+        file.is_failing = true;
         if file.notices.note_failure(Instant::now()) {
             let pairs = [("file", file.path.display().to_string()), cause(error)];
             self.notify(LogLevel::Error, "log-file-failing", &pairs);
@@ -149,6 +158,7 @@ impl LogFile {
             false => file.write_all(line.as_bytes()),
         };
         self.is_torn = written.is_err();
+        self.is_failing = written.is_err();
         written
     }
 }

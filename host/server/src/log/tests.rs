@@ -83,8 +83,10 @@ async fn missing_file_diverts_lines_until_it_returns() {
     fs::remove_dir_all(&folder).unwrap();
     log.reopen().await;
     log.line(LogLevel::Info, "diverted", &[]);
+    assert!(log.figures().is_diverted());
     fs::create_dir(&folder).unwrap();
     log.reopen().await;
+    assert!(!log.figures().is_diverted());
     log.line(LogLevel::Info, "returned", &[]);
     assert_eq!(events(&file), ["returned"]);
     fs::remove_dir_all(folder).unwrap();
@@ -110,6 +112,9 @@ fn flood_of_one_event_leaves_others_alone() {
     let ended = sync::lock(&log.writer).flood.take_ended(Instant::now() + LEFT_OUT_PERIOD);
     let ended: u64 = ended.iter().map(|left_out| left_out.lines).sum();
     assert_eq!(flood.len() as u64 + between + ended, LINES);
+    let figures = log.figures();
+    assert_eq!(flood.len() as u64 + figures.suppressed(), LINES);
+    assert_eq!(figures.lines()[2], (LogLevel::Warn, flood.len() as u64 + 1));
     fs::remove_dir_all(folder).unwrap();
 }
 

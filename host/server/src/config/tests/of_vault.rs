@@ -7,6 +7,7 @@ use super::super::{Config, WORDS, vault};
 use super::{STORAGE, read, refuse_all};
 use crate::config::ListenerTransport;
 use crate::log::LogFormat;
+use crate::proxies::ConnectionOrigin;
 use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -53,11 +54,11 @@ fn ineffective_settings_are_named_and_refuse_no_start() {
             (3, "cluster_addr"),
             (5, "disable_mlock"),
             (11, "cluster_address"),
-            (13, "telemetry"),
             (18, "telemetry"),
         ]
     );
     assert_eq!(config.listener.transport, ListenerTransport::Plain);
+    assert!(config.listener.opens_metrics);
     let report = config.to_string();
     assert!(report.contains("\nignores line 2: ui: this server has no user"), "{report}");
     assert_eq!(read(STORAGE).notices, []);
@@ -151,7 +152,14 @@ fn each_foreign_word_is_known_once_with_advice() {
         assert!(note.starts_with(&format!("line 2: {word}: ")), "{note}");
         assert!(["leave", "write"].iter().any(|advice| note.contains(advice)), "{note}");
     }
-    for table in [vault::LISTENER, vault::AUDIT, vault::OF_A_SEAL, vault::AWS_KMS_SEAL] {
+    let tables = [
+        vault::LISTENER,
+        vault::LISTENER_TELEMETRY,
+        vault::AUDIT,
+        vault::OF_A_SEAL,
+        vault::AWS_KMS_SEAL,
+    ];
+    for table in tables {
         let words: BTreeSet<&str> = table.iter().map(ForeignWord::word).collect();
         assert_eq!(words.len(), table.len(), "a word is there twice");
     }
@@ -249,6 +257,8 @@ fn listener_and_device_vault_settings_never_pass_silently() {
         (listener("redact_version = true"), 3, "hide these paths at a proxy"),
         (listener("proxy_protocol_behavior = \"use_always\""), 3, "X-Forwarded-For"),
         (listener("max_request_duration = \"60s\""), 3, "request_timeout"),
+        (listener("telemetry { disallow_metrics = true }"), 3, "policies decide"),
+        (listener("telemetry { metrics_only = true }"), 3, "the whole API"),
         (device("options {\n  }"), 4, "path (for file_path)"),
         (device("file_path = \"/b\""), 4, "called path here"),
     ];
@@ -258,3 +268,36 @@ fn listener_and_device_vault_settings_never_pass_silently() {
     let config = read(&format!("{STORAGE}{}", device("description = \"d\"")));
     assert_eq!(settings(&config.notices), [(4, "description")]);
 }
+
+#[test]
+fn metrics_need_no_token_only_at_named_listener() {
+    let telemetry = "telemetry { unauthenticated_metrics_access = \"true\" }";
+    let tcp = format!("{STORAGE}listener \"tcp\" {{ {telemetry} }}\n");
+    let both = format!("{tcp}listener \"unix\" {{ address = \"/run/s\" }}");
+    let config = read(&both);
+    assert!(config.listener.opens_metrics_to(ConnectionOrigin::Network(([10, 0, 0, 1], 1).into())));
+    let unix = ConnectionOrigin::Unix { is_proxy: false };
+    assert!(!config.listener.opens_metrics_to(unix));
+    let report = config.to_string();
+    assert!(
+        report.contains("\nanswers sys/metrics without a token on 127.0.0.1:8200\n"),
+        "{report}"
+    );
+    assert_eq!(config.shown()["listeners"][0]["config"]["telemetry"].to_string(), SHOWN_TELEMETRY);
+    let socket = format!("listener \"unix\" {{\n  address = \"/run/s\"\n  {telemetry}\n}}");
+    assert!(read(&format!("{STORAGE}{socket}")).listener.opens_metrics_to(unix));
+    let others =
+        "unauthenticated_pprof_access = true\n unauthenticated_in_flight_request_access = 1";
+    let config = read(&format!("{STORAGE}listener \"tcp\" {{\n telemetry {{\n {others}\n }}\n}}"));
+    assert!(!config.listener.opens_metrics);
+    let names = settings(&config.notices);
+    assert_eq!(names[0], (4, "unauthenticated_pprof_access"));
+    assert_eq!(names[1], (5, "unauthenticated_in_flight_request_access"));
+    // The scheduler's listener has no metrics.
+    let config = read(&format!("{STORAGE}listener \"scheduler\" {{\n {telemetry}\n}}"));
+    assert_eq!(settings(&config.notices), [(3, "telemetry")]);
+    assert!(!config.scheduler.unwrap().opens_metrics);
+}
+
+/// The telemetry of a listener in `sys/config/state/sanitized`.
+const SHOWN_TELEMETRY: &str = r#"{"unauthenticated_metrics_access":true}"#;

@@ -32,7 +32,7 @@ pub(super) async fn start_tls(authority: &TestAuthority) -> Running {
 }
 
 async fn start_settings(settings: ServerTlsSettings) -> Running {
-    let tls = tls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>)).unwrap();
+    let tls = tls::load(settings, &(Arc::new(Quiet) as Arc<dyn Log>), &Arc::default()).unwrap();
     start_with(ListenerConfig::at("127.0.0.1:0"), Some(tls)).await
 }
 
@@ -42,10 +42,14 @@ async fn start_tls_within(
     timeouts: ConnectionTimeouts,
 ) -> Running {
     let log = Arc::new(Quiet) as Arc<dyn Log>;
-    let tls = Some(tls::load(authority.serve(&authority.sign(7)), &log).unwrap());
+    let tls = Some(tls::load(authority.serve(&authority.sign(7)), &log, &Arc::default()).unwrap());
     let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
     let limits = ListenerLimits { timeouts, ..ListenerLimits::new(config, 64) };
-    start_within(vec![BoundSocket::Tcp { socket, address, tls }], address, limits)
+    start_within(
+        vec![BoundSocket::Tcp { socket, address, tls, figures: Arc::default() }],
+        address,
+        limits,
+    )
 }
 
 fn settings_for(authority: &TestAuthority, protocol: &'static str) -> ClientSettings {
@@ -173,6 +177,37 @@ async fn http_on_tls_port_is_refused_with_reason() {
     let running = start_tls(&authority).await;
     let answer = exchange(running.address, &get("/v1/a")).await;
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("write https://"), "{answer}");
+}
+
+#[tokio::test]
+async fn connections_count_by_outcome_until_closed() {
+    let authority = TestAuthority::new();
+    let figures = Arc::<ListenerFigures>::default();
+    let log = Arc::new(Quiet) as Arc<dyn Log>;
+    let tls = tls::load(authority.serve(&authority.sign(7)), &log, &Arc::default()).unwrap();
+    let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
+    let tls = Some(tls);
+    let door = BoundSocket::Tcp { socket, address, tls, figures: Arc::clone(&figures) };
+    let config = ListenerConfig { connections_per_address: 1, ..ListenerConfig::at("127.0.0.1:0") };
+    let running = start_at(vec![door], address, config);
+    exchange(address, &get("/v1/a")).await;
+    while figures.read().open > 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut stream = connect(address, client(&authority, "http/1.1")).await.unwrap();
+    stream.write_all(get("/v1/wait").as_bytes()).await.unwrap();
+    running.gate.entered.notified().await;
+    let reading = figures.read();
+    assert_eq!((reading.accepted, reading.failed_handshakes, reading.open), (1, 1, 1));
+    // The only connection of the client is busy.
+    let mut refused = TcpStream::connect(address).await.unwrap();
+    assert!(closes(&mut refused, SOON).await);
+    assert_eq!((figures.read().refused, figures.read().waiting), (1, 0));
+    running.gate.leave.notify_one();
+    stream.read_to_end(&mut Vec::new()).await.unwrap();
+    while figures.read().open > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

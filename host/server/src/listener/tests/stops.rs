@@ -9,7 +9,11 @@ async fn start_with_drain_time(drain_time: Duration) -> Running {
     let (socket, address) = bind("127.0.0.1:0", "with -x").await.unwrap();
     let config = ListenerConfig::at("127.0.0.1:0");
     let limits = ListenerLimits { drain_time, ..ListenerLimits::new(config, 64) };
-    start_within(vec![BoundSocket::Tcp { socket, address, tls: None }], address, limits)
+    start_within(
+        vec![BoundSocket::Tcp { socket, address, tls: None, figures: Arc::default() }],
+        address,
+        limits,
+    )
 }
 
 /// Time for a first request after the stop, in tests that send such a request: a busy machine may
@@ -25,7 +29,11 @@ async fn start_with_patience() -> Running {
     let limits = ListenerLimits::new(ListenerConfig::at("127.0.0.1:0"), 64);
     let timeouts = ConnectionTimeouts { first_request: FIRST_REQUEST, ..limits.timeouts };
     let limits = ListenerLimits { timeouts, ..limits };
-    start_within(vec![BoundSocket::Tcp { socket, address, tls: None }], address, limits)
+    start_within(
+        vec![BoundSocket::Tcp { socket, address, tls: None, figures: Arc::default() }],
+        address,
+        limits,
+    )
 }
 
 /// Sends a request over a connection, which stays open, and returns the connection, which has read
@@ -152,8 +160,10 @@ async fn handed_over_unix_socket_stays_after_stop() {
     let name = bulkhead_access::random::base62(8).unwrap();
     let path = std::env::temp_dir().join(format!("bh-kept-{name}"));
     let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
-    let (mode, user, group, is_trusted_proxy) = (0o600, None, None, false);
-    let unix = UnixSettings { path: path.clone(), mode, user, group, is_trusted_proxy };
+    let (mode, user, group) = (0o600, None, None);
+    let (is_trusted_proxy, opens_metrics) = (false, false);
+    let unix =
+        UnixSettings { path: path.clone(), mode, user, group, is_trusted_proxy, opens_metrics };
     let config =
         ListenerConfig { address: None, unix: Some(unix), ..ListenerConfig::at("127.0.0.1:0") };
     let handed = ListenerSockets { tcp: None, unix: Some(HandedSocket { number: 3, socket }) };
