@@ -4,8 +4,12 @@
 use crate::world::World;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::operators::Operators;
+use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::socket::Socket;
+use bulkhead_tests::wait::until_true;
 use serde_json::json;
+use std::fs;
 use std::time::Duration;
 
 /// Longest wait for the metrics.
@@ -15,14 +19,39 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SLOW: &str = "SELECT pg_sleep(2); CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
     VALID UNTIL '{{expiration}}'";
 
+/// Header of a collector.
+const ACCEPT: &str = "Accept: application/openmetrics-text;version=1.0.0;q=0.6,*/*;q=0.2\r\n";
+
 pub(crate) fn exposed(server: &Bulkhead) -> String {
+    asked(server, "GET", &format!("{ACCEPT}X-Vault-Token: {ROOT}\r\n"))
+}
+
+/// Returns the answer to a request for metrics with these headers.
+fn asked(server: &Bulkhead, method: &str, headers: &str) -> String {
     let mut socket = Socket::open(server);
     socket.send(format!(
-        "GET /v1/sys/metrics?format=prometheus HTTP/1.1\r\nHost: {}\r\nX-Vault-Token: {ROOT}\r\n\
-         Connection: close\r\n\r\n",
+        "{method} /v1/sys/metrics HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\n\r\n",
         server.address()
     ));
     socket.until_closed(PATIENCE).expect("an answer")
+}
+
+/// Starts a server that is not initialised, and answers `sys/metrics` without a token.
+fn with_open_metrics() -> Bulkhead {
+    let data = Folder::new("open-metrics");
+    let file = data.path().join("bulkhead.hcl");
+    let text = format!(
+        "listener \"tcp\" {{\n  address = \"127.0.0.1:0\"\n  \
+         telemetry {{ unauthenticated_metrics_access = true }}\n}}\n\
+         storage \"sqlite\" {{ path = {path:?} }}\n\
+         audit \"file\" \"main\" {{ path = {log:?} }}\n",
+        path = data.path(),
+        log = data.path().join("audit.log"),
+    );
+    fs::write(&file, text).expect("a file can be written");
+    let mut server = Bulkhead::prepared(binary(), data).configured(file);
+    server.start_again();
+    server
 }
 
 /// Returns the value of the series `series`, with its labels; 0 for an absent series.
@@ -74,4 +103,48 @@ fn metrics_of_process_and_store_are_exposed() {
         assert!(value(&text, series) > 0.0, "{series}: {text}");
     }
     assert!(text.contains("bulkhead_build_info{version=\""), "{text}");
+}
+
+#[test]
+fn open_listener_shows_metrics_in_every_state() {
+    let server = with_open_metrics();
+    let scrape = || asked(&server, "GET", ACCEPT);
+    let unsealed = |text: &str| value(text, "bulkhead_core_unsealed{}");
+    let text = scrape();
+    assert!(text.starts_with("HTTP/1.1 200 ") && text.contains("text/plain"), "{text}");
+    assert_eq!(unsealed(&text), 0.0, "not initialised: {text}");
+    assert!(text.contains("bulkhead_seal_info{type=\"shamir\"} 1\n"), "{text}");
+    let operators = Operators::initialise(&server, 1, 1);
+    operators.unseal(&server);
+    let recorded = || fs::read_to_string(server.data().join("audit.log")).expect("a log");
+    let before = recorded();
+    let token = format!("{ACCEPT}X-Vault-Token: bhs.none-of-ours\r\n");
+    let text = asked(&server, "GET", &token);
+    assert_eq!(unsealed(&text), 1.0, "{text}");
+    assert!(text.contains("bulkhead_audit_lines_total{device=\"main\"} "), "{text}");
+    let head = asked(&server, "HEAD", ACCEPT);
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(asked(&server, "GET", "").contains("\"Gauges\":["), "JSON without the header");
+    assert_eq!(recorded(), before, "a scrape without a token is not recorded");
+    server.client(None).read("sys/mounts").expect(403);
+    operators.root(&server).send("PUT", "sys/seal", b"").expect(204);
+    assert_eq!(unsealed(&scrape()), 0.0);
+}
+
+#[test]
+fn connections_and_log_lines_are_counted() {
+    let server = Bulkhead::start();
+    let listener = format!("listener=\"{}\"", server.address());
+    let _idle = Socket::open(&server);
+    let open = format!("bulkhead_connections_open{{{listener}}}");
+    until_true("two open connections", PATIENCE, || value(&exposed(&server), &open) >= 2.0);
+    let text = exposed(&server);
+    let accepted = format!("bulkhead_connections_total{{{listener},outcome=\"accepted\"}}");
+    assert!(value(&text, &accepted) >= 2.0, "{text}");
+    assert!(value(&text, "bulkhead_log_lines_total{level=\"info\"}") >= 1.0, "{text}");
+    let started = value(&text, "process_start_time_seconds{}");
+    let file = fs::metadata(server.data().join("bulkhead.db")).expect("a database");
+    let written = file.modified().expect("a time of the file");
+    let written = written.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    assert!((written.as_secs_f64() - started).abs() < 600.0, "{written:?} {started}");
 }

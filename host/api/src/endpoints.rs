@@ -81,10 +81,11 @@ pub(crate) use cubbyhole::EXISTENCE as CUBBYHOLE_EXISTENCE;
 pub(crate) use envelope::{respond, respond_enveloped, respond_listed};
 pub(crate) use row::{Endpoint, EndpointHandler};
 pub(crate) use serve::{
-    PublicEndpoint, PublicRequest, read_public_fields, refuse_wrapping, serve_while_sealed,
-    serve_without_a_token,
+    PublicEndpoint, PublicRequest, read_public_fields, refuse_wrapping, serve_open_metrics,
+    serve_while_sealed, serve_without_a_token,
 };
 use std::borrow::Cow;
+pub(crate) use sys_metrics::OpenScrapes;
 pub use sys_metrics::metric_tables;
 pub(crate) use sys_wrapping::{answers_own_data, is_opened_by_caller, not_wrapping};
 pub(crate) use table::{FoundEndpoint, HostTable, unsupported};

@@ -6,13 +6,14 @@
 //! that the request could not store.
 
 mod body_admission;
+mod open_metrics;
 mod restore;
 mod self_initialisation;
 
 pub use body_admission::BodyAdmission;
 pub use self_initialisation::{InitialBlock, InitialRequest, InitialValue};
 
-use crate::endpoints::{self, EndpointHandler, HostTable};
+use crate::endpoints::{self, EndpointHandler, HostTable, OpenScrapes};
 use crate::file_reception::FileReceptions;
 use crate::pipeline;
 use bulkhead_access::request_scope;
@@ -69,6 +70,8 @@ pub struct Service {
     seal: Arc<ServiceSeal>,
     directory: Arc<DataDirectory>,
     receptions: FileReceptions,
+    /// Metrics for callers without a token.
+    scrapes: OpenScrapes,
 }
 
 impl Service {
@@ -88,7 +91,8 @@ impl Service {
         let receptions = FileReceptions::new(&settings.directory);
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));
         let seal = Arc::new(ServiceSeal::new(process, Arc::clone(&directory)));
-        Ok(Arc::new(Self { table, seal, directory, receptions }))
+        let scrapes = OpenScrapes::default();
+        Ok(Arc::new(Self { table, seal, directory, receptions, scrapes }))
     }
 
     /// Returns whether a server, in this process or another, runs with the data directory.
@@ -181,6 +185,11 @@ impl Service {
 
     async fn answer(self: &Arc<Self>, request: &Request) -> Response {
         let found = self.table.find(request.verb, &request.path);
+        if let Ok(Some(found)) = &found
+            && open_metrics::is_open(request)
+        {
+            return Box::pin(self.answer_open_metrics(&found.endpoint.route, request)).await;
+        }
         if let Ok(Some(found)) = &found
             && let EndpointHandler::WhileSealed(handler) = &found.endpoint.answers
         {

@@ -3,6 +3,7 @@
 use super::body_check::check_body;
 use super::call::{PublicCall, RequestFields, SealedCall};
 use super::handler::{PublicHandler, SealedHandler};
+use super::sys_metrics::{MetricsFormat, OpenScrapes};
 use super::table::HostTable;
 use bulkhead_access::log::cause;
 use bulkhead_access::sealing::sealed_failure;
@@ -30,6 +31,23 @@ pub(crate) async fn serve_while_sealed(
     let call = SealedCall { seal, remote: request.remote, fields: RequestFields::new(&values) };
     let answered = handler.handle(call).await;
     answered.map_err(|failure| mask_internal_failure(seal, failure))
+}
+
+/// Serves the metrics to a caller without a token, from the open service or from a sealed service
+/// without `core`.
+///
+/// # Errors
+/// The fault of the body or of a field; 429 if too many requests wait; the store's failure.
+pub(crate) async fn serve_open_metrics(
+    scrapes: &OpenScrapes,
+    (seal, core): (&ServiceSeal, Option<&Core>),
+    route: &Route,
+    request: &Request,
+) -> Result<Response, Failure> {
+    check_body(route, request)?;
+    let values = read_fields(route, request, &[])?;
+    let format = MetricsFormat::of(RequestFields::new(&values), request.metrics)?;
+    scrapes.answer(seal, core, format).await
 }
 
 /// An endpoint that needs no token but an open store, with the captures of the path.

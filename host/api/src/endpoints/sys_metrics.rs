@@ -4,37 +4,47 @@
 //! component's description are shown, so that every name in the monitoring was known at
 //! registration.
 
+mod audit;
 mod exposition;
 mod family;
 mod leases;
+mod limits;
+mod listeners;
+mod log;
 mod mounts;
+mod open_access;
 mod process;
 mod registration;
 mod registry;
 mod requests;
 mod series;
 mod service;
+mod snapshots;
 mod store;
 mod targets;
 
-use super::call::PermittedCall;
+pub(crate) use open_access::OpenScrapes;
+
+use super::call::{PermittedCall, RequestFields};
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read};
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_core::Core;
+use bulkhead_core::process::ProcessState;
 use bulkhead_sandbox::{MetricReading, MetricReadings};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::metric::Metric;
+use bulkhead_wire::request::{METRICS_PATH, MetricsTerms};
 use family::{MetricFamilies, PREFIX};
 use serde_json::{Map, Value, json};
 use series::{FamilyKind, MetricSample, SampleValue};
 
 /// Returns the rows of this file.
 pub(super) fn rows() -> Vec<Endpoint> {
-    let about = "prometheus for the text format; default JSON";
+    let about = "prometheus for the text format; default JSON, or as the header Accept says";
     vec![
-        read("sys/metrics", "figures about the mounts, for monitoring")
+        read(METRICS_PATH, "figures about the mounts, for monitoring")
             .fields([field("format", FieldKind::String, about)])
             .handled_by(show),
     ]
@@ -46,23 +56,59 @@ pub fn metric_tables() -> Vec<(&'static str, String)> {
     registry::tables()
 }
 
+/// The format of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetricsFormat {
+    Json,
+    /// The text format of Prometheus.
+    Text,
+}
+
+impl MetricsFormat {
+    /// Returns the format of a request. The field `format` has precedence over the header `Accept`.
+    ///
+    /// # Errors
+    /// 400 for an unknown format.
+    pub(crate) fn of(fields: RequestFields<'_>, terms: MetricsTerms) -> Result<Self, Failure> {
+        match fields.text("format") {
+            "" if terms.prefers_text => Ok(Self::Text),
+            "" | "json" => Ok(Self::Json),
+            "prometheus" => Ok(Self::Text),
+            other => Err(Failure::invalid(format!(
+                "format {} is unknown; give prometheus or json, or leave format out",
+                quoted(other)
+            ))),
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Text => exposition::CONTENT_TYPE,
+        }
+    }
+}
+
 /// `GET sys/metrics`.
 async fn show(call: PermittedCall<'_>) -> Result<Reply, Failure> {
-    let PermittedCall { core, fields, .. } = call;
-    let body = match fields.text("format") {
-        "" | "json" => ReplyBody::Bare(as_json(&families(core).await?, core.store.now())),
-        "prometheus" => ReplyBody::Text {
-            content_type: exposition::CONTENT_TYPE,
-            text: exposition::write(&families(core).await?),
+    let PermittedCall { core, fields, request, .. } = call;
+    let format = MetricsFormat::of(fields, request.metrics)?;
+    let families = families(core).await?;
+    let body = match format {
+        MetricsFormat::Json => ReplyBody::Bare(as_json(&families, core.store.now())),
+        MetricsFormat::Text => ReplyBody::Text {
+            content_type: format.content_type(),
+            text: exposition::write(&families),
         },
-        other => {
-            let other = quoted(other);
-            let message =
-                format!("format {other} is unknown; give prometheus or json, or leave format out");
-            return Err(Failure::invalid(message));
-        }
     };
     Ok(body.into())
+}
+
+/// Returns the metrics of a sealed service at the store time `now`, in milliseconds since 1970.
+fn sealed_families(process: &ProcessState, now: u64) -> MetricFamilies {
+    let mut families = MetricFamilies::default();
+    registry::add_process(process, (None, now), &mut families);
+    families
 }
 
 /// Returns the metrics of the host and the metrics of all mounts.
@@ -70,7 +116,7 @@ async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
     let mut families = MetricFamilies::default();
     of_mounts(core, &mut families);
     registry::add_open(core, &mut families).await?;
-    registry::add_process(&core.process, Some(core), &mut families);
+    registry::add_process(&core.process, (Some(core), core.store.now()), &mut families);
     Ok(families)
 }
 

@@ -45,6 +45,7 @@ mod quotas;
 mod restores;
 mod scheduled_snapshots;
 mod second_opinion;
+mod server_metrics;
 mod snapshots;
 mod stops;
 mod stored;

@@ -4,12 +4,15 @@
 
 use super::family::MetricFamilies;
 use super::registration::MetricGroup;
-use super::{leases, mounts, process, requests, service, store, targets};
+use super::{
+    audit, leases, limits, listeners, log, mounts, process, requests, service, snapshots, store,
+    targets,
+};
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
 use bulkhead_wire::failure::Failure;
 
-const GROUPS: [&MetricGroup; 7] = [
+const GROUPS: [&MetricGroup; 12] = [
     &requests::GROUP,
     &targets::GROUP,
     &leases::GROUP,
@@ -17,6 +20,11 @@ const GROUPS: [&MetricGroup; 7] = [
     &store::GROUP,
     &service::GROUP,
     &process::GROUP,
+    &listeners::GROUP,
+    &limits::GROUP,
+    &audit::GROUP,
+    &snapshots::GROUP,
+    &log::GROUP,
 ];
 
 /// Returns a table in Markdown for each group, with the word of its marks on the page.
@@ -39,18 +47,26 @@ pub(super) async fn add_open(core: &Core, families: &mut MetricFamilies) -> Resu
     leases::add(core, families).await?;
     mounts::add(core, families).await?;
     store::add(core, families);
+    limits::add(core, families);
+    audit::add(core, families);
+    snapshots::add(core, families);
     Ok(())
 }
 
-/// Adds the metrics that are shown while sealed, too; `core` is absent then.
+/// Adds the metrics that are shown while sealed, too; `core` is absent then. `now` is store time,
+/// in milliseconds since 1970.
 pub(super) fn add_process(
     process: &ProcessState,
-    core: Option<&Core>,
+    (core, now): (Option<&Core>, u64),
     families: &mut MetricFamilies,
 ) {
-    service::add(core, families);
+    let settings = &process.settings;
+    service::add(core, settings, families);
     store::add_disk(process, families);
     process::add(families);
+    listeners::add(&settings.figures, now, families);
+    limits::add_process(process, families);
+    log::add(&settings.figures.log, families);
 }
 
 #[cfg(test)]
