@@ -3,18 +3,46 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the ranges, in microseconds: from an answer out of memory to the time limit of a
-/// call. The last range has no bound.
-const BOUNDS: [u64; 13] = [
+/// Number of ranges with an upper bound. One more range has no bound.
+const RANGES: usize = 13;
+
+/// Upper bounds for calls, in microseconds: from an answer out of memory to the time limit of a
+/// call.
+const CALL_BOUNDS: [u64; RANGES] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 250_000, 1_000_000, 2_500_000,
     10_000_000,
 ];
 
+/// Upper bounds for delays of due work, in microseconds: from a tenth of a second to a day.
+const DELAY_BOUNDS: [u64; RANGES] = [
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
+    900_000_000,
+    3_600_000_000,
+    86_400_000_000,
+];
+
 /// A histogram of durations.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DurationHistogram {
-    ranges: [AtomicU64; BOUNDS.len() + 1],
+    /// Upper bounds of the ranges, in microseconds.
+    bounds: &'static [u64; RANGES],
+    ranges: [AtomicU64; RANGES + 1],
     microseconds: AtomicU64,
+}
+
+impl Default for DurationHistogram {
+    fn default() -> Self {
+        Self::with_bounds(&CALL_BOUNDS)
+    }
 }
 
 /// The content of a histogram at a moment.
@@ -29,10 +57,20 @@ pub struct HistogramReading {
 }
 
 impl DurationHistogram {
+    /// Makes a histogram of delays, which may last a day.
+    #[must_use]
+    pub fn of_delays() -> Self {
+        Self::with_bounds(&DELAY_BOUNDS)
+    }
+
+    fn with_bounds(bounds: &'static [u64; RANGES]) -> Self {
+        Self { bounds, ranges: Default::default(), microseconds: AtomicU64::default() }
+    }
+
     /// Counts a duration.
     pub fn observe(&self, duration: Duration) {
         let time = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let range = BOUNDS.iter().position(|bound| time <= *bound).unwrap_or(BOUNDS.len());
+        let range = self.bounds.iter().position(|bound| time <= *bound).unwrap_or(RANGES);
         if let Some(count) = self.ranges.get(range) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -44,10 +82,10 @@ impl DurationHistogram {
     #[must_use]
     pub fn read(&self) -> HistogramReading {
         let mut count = 0;
-        let mut cumulated = Vec::with_capacity(BOUNDS.len());
-        for (range, bound) in self.ranges.iter().zip(BOUNDS) {
+        let mut cumulated = Vec::with_capacity(RANGES);
+        for (range, bound) in self.ranges.iter().zip(self.bounds) {
             count += range.load(Ordering::Relaxed);
-            cumulated.push((seconds(bound), count));
+            cumulated.push((seconds(*bound), count));
         }
         let above = self.ranges.last().map_or(0, |range| range.load(Ordering::Relaxed));
         let sum = seconds(self.microseconds.load(Ordering::Relaxed));
@@ -77,6 +115,18 @@ mod tests {
         assert_eq!((up_to(0.0001), up_to(0.00025), up_to(1.0)), (2, 3, 3));
         assert_eq!((up_to(2.5), up_to(10.0), reading.count), (4, 4, 5));
         assert!((reading.sum - 13.000_201).abs() < 1e-9, "{}", reading.sum);
+    }
+
+    #[test]
+    fn delays_are_counted_up_to_a_day() {
+        let histogram = DurationHistogram::of_delays();
+        for seconds in [0, 45, 7_200, 90_000] {
+            histogram.observe(Duration::from_secs(seconds));
+        }
+        let reading = histogram.read();
+        let counts: Vec<u64> = reading.cumulated.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts, [1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3]);
+        assert_eq!((reading.count, reading.cumulated[12].0), (4, 86_400.0));
     }
 
     #[test]
