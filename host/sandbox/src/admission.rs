@@ -187,8 +187,14 @@ impl InstanceSlots {
         send_all(handed_out);
     }
 
+    /// Returns the number of calls that wait for slots.
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.lock();
+        let queues = state.foreground.iter().chain(&state.background);
+        queues.map(|queue| queue.waiting.len()).sum()
+    }
+
     /// Returns the number of free slots.
-    #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.lock().free as usize
     }

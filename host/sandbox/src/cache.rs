@@ -64,6 +64,11 @@ impl CacheRegistry {
         }
     }
 
+    /// Returns the bytes in the cache of a mount.
+    pub(crate) fn bytes_of(&self, mount: &str) -> usize {
+        self.lock().get(mount).map_or(0, |entry| entry.cache.bytes())
+    }
+
     /// Drops the cache of a mount.
     pub(crate) fn forget(&self, mount: &str) {
         self.lock().remove(mount);

@@ -100,12 +100,8 @@ impl MountablePlugin {
             done.and_then(|answer| {
                 let limits = compartment.limits();
                 check_answer(answer, &tree.secrets, limits).map_err(|exceeded| {
-                    outcome::stopped_failure(
-                        &self.identity,
-                        &StopCause::of(&exceeded),
-                        &grants,
-                        limits,
-                    )
+                    let cause = StopCause::of(&exceeded);
+                    outcome::stopped_failure(&self.identity, &cause, &grants, &compartment)
                 })
             })
         }
@@ -126,7 +122,8 @@ impl MountablePlugin {
         served.and_then(|reply: contract::RawReply| {
             let limits = compartment.limits();
             check_reply(&reply, limits).map_err(|exceeded| {
-                outcome::stopped_failure(&self.identity, &StopCause::of(&exceeded), &grants, limits)
+                let cause = StopCause::of(&exceeded);
+                outcome::stopped_failure(&self.identity, &cause, &grants, &compartment)
             })?;
             Ok(reply)
         })
@@ -212,12 +209,8 @@ impl MountablePlugin {
                 return Ok(login);
             }
             let exceeded = ExceededLimit::size("answer", limits.answer_bytes);
-            Err(outcome::stopped_failure(
-                &self.identity,
-                &StopCause::of(&exceeded),
-                &grants,
-                limits,
-            ))
+            let cause = StopCause::of(&exceeded);
+            Err(outcome::stopped_failure(&self.identity, &cause, &grants, &compartment))
         })
     }
 

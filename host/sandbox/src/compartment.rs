@@ -3,9 +3,12 @@
 //! This file prevents the requests of one mount from taking the resources that all mounts need. The
 //! mount's use is counted here, over all its calls and across changes of its limits.
 
+use crate::fault_counts::{FaultCounts, TrapReading};
 use crate::held_memory::HeldBytes;
+use crate::identity::ComponentIdentity;
 use crate::key_ring::KeyRing;
 use crate::limits::{self, MountLimits};
+use crate::memory::GuestMemory;
 use crate::slow_work::SlowWorkQueues;
 use bulkhead_outbound::connections::{ConnectionPermit, MountConnections};
 use bulkhead_wire::sync;
@@ -32,6 +35,9 @@ pub(crate) struct CompartmentUsage {
     connections: Arc<MountConnections>,
     /// Bytes that the host holds for the mount's calls.
     held: Arc<HeldBytes>,
+    /// Bytes of the linear memories of the mount's instances, running and idle.
+    guest_memory: Arc<GuestMemory>,
+    faults: FaultCounts,
     /// Parsed public keys for the mount's verifications.
     keys: KeyRing,
     /// Turns of the mount at slow work of the host.
@@ -79,13 +85,36 @@ impl Compartment {
     pub fn count_request(&self, now: Instant) -> Result<(), Duration> {
         let Some(rate) = self.limits.rate else { return Ok(()) };
         let mut bucket = sync::lock(&self.taken.rate);
-        bucket.take(f64::from(rate), now)
+        let taken = bucket.take(f64::from(rate), now);
+        taken.inspect_err(|_| self.taken.faults.note_limit("rate"))
     }
 
     /// Waits for a free outbound connection of the mount, and of the process (`all`). `None` only
     /// if `all` is closed.
     pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<ConnectionPermit> {
         self.taken.connections.acquire(self.limits.connections, all).await
+    }
+
+    /// Counts a call that was stopped at a limit.
+    pub(crate) fn note_limit(&self, limit: &'static str) {
+        self.taken.faults.note_limit(limit);
+    }
+
+    /// Counts a call that ended with a trap of a component.
+    pub(crate) fn note_trap(&self, component: &ComponentIdentity) {
+        self.taken.faults.note_trap(&component.name, &component.version);
+    }
+
+    /// Returns the traps of the mount's calls, by plugin and version.
+    #[must_use]
+    pub fn traps(&self) -> Vec<TrapReading> {
+        self.taken.faults.traps()
+    }
+
+    /// Returns the names of limits, each with the number of calls that reached the limit.
+    #[must_use]
+    pub fn reached_limits(&self) -> Vec<(&'static str, u64)> {
+        self.taken.faults.limits()
     }
 
     pub(crate) fn taken(&self) -> &Arc<CompartmentUsage> {
@@ -97,6 +126,11 @@ impl CompartmentUsage {
     /// Returns the count of bytes that the host holds for the mount's calls.
     pub(crate) fn held(&self) -> &Arc<HeldBytes> {
         &self.held
+    }
+
+    /// Returns the count of bytes of the mount's instances.
+    pub(crate) fn guest_memory(&self) -> &Arc<GuestMemory> {
+        &self.guest_memory
     }
 
     /// Returns the parsed public keys of the mount's calls.

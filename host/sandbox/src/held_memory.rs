@@ -23,6 +23,11 @@ impl HeldBytes {
         fits
     }
 
+    /// Returns the bytes that are held now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
     fn give_back(&self, bytes: usize) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -196,6 +196,11 @@ impl InstanceCaches {
         }
     }
 
+    /// Returns the number of idle instances of all mounts.
+    pub(crate) fn idle(&self) -> usize {
+        self.all().iter().map(|cache| cache.idle()).sum()
+    }
+
     /// Drops up to `wanted` idle instances, each from the mount with most idle instances.
     pub(crate) fn make_room(&self, wanted: u32) {
         let caches = self.all();

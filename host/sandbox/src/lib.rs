@@ -32,7 +32,8 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! limits → bindings → sealed_file → fair_queue → metrics → target_calls → grants
+//! limits → bindings → sealed_file → fair_queue → metrics → target_calls → event_counts
+//! → fault_counts → grants
 //! → contract → structure → wasmtime_engine → engine_start → cache → held_memory → memory
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
@@ -71,7 +72,9 @@ mod caller_presence;
 mod closing;
 mod compartment;
 mod cpu_permits;
+mod event_counts;
 mod fair_queue;
+mod fault_counts;
 mod held_memory;
 mod key_ring;
 mod memory;
@@ -120,7 +123,9 @@ pub use component::{ComponentSource, Publisher, compilation_key, precompile};
 pub use database_plugin::DatabasePlugin;
 pub use detached::LogSink;
 pub use engine_start::check_engine;
+pub use event_counts::{CodeSource, CountedEvent, EventCounts, PluginSwap};
 pub use fair_queue::{FairPermit, FairSemaphore};
+pub use fault_counts::TrapReading;
 pub use grants::{Grant, GrantLayers, GrantPattern, Grants};
 pub use host_services::{
     ConnectionChoice, HostServices, IdentityToken, ReservationRequest, TimerGuard, VisibleEntity,
@@ -130,7 +135,7 @@ pub use limits::{MountLimits, ReuseBounds};
 pub use load::MountablePlugin;
 pub use metrics::{MetricReading, MetricReadings};
 pub use outcome::Termination;
-pub use sandbox::{MountStop, Sandbox, SandboxRuntime};
+pub use sandbox::{InstanceReading, MountStop, Sandbox, SandboxRuntime};
 pub use seal_plugin::{OpenedKey, SEAL_KEY_BYTES, SealPlugin, SealSurroundings, WrappedKey};
 pub use secrets::SecretSet;
 pub use target_calls::{TargetCallReading, TargetInterface};

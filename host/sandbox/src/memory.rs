@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wasmtime::ResourceLimiter;
 
-/// Bytes of all linear memories of the process.
+/// Bytes of the linear memories of the process, or of the instances of a mount.
 #[derive(Default)]
 pub(crate) struct GuestMemory(AtomicUsize);
 
@@ -22,12 +22,15 @@ impl GuestMemory {
         fits
     }
 
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     fn give_back(&self, bytes: usize) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Returns the bytes that instances have now.
-    #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -42,6 +45,7 @@ pub(crate) struct MemoryLimiter {
     /// The instance asked for more than the process has left.
     pub(crate) starved: bool,
     all: Arc<GuestMemory>,
+    of_mount: Arc<GuestMemory>,
 }
 
 impl MemoryLimiter {
@@ -50,8 +54,10 @@ impl MemoryLimiter {
         !self.exhausted && self.used <= limits::REUSED_MEMORY_BYTES
     }
 
-    pub(crate) fn new(limit: usize, all: &Arc<GuestMemory>) -> Self {
-        Self { used: 0, limit, exhausted: false, starved: false, all: Arc::clone(all) }
+    /// Makes the limiter of an instance; its memory counts in `all` and in `of_mount`.
+    pub(crate) fn new(limit: usize, all: &Arc<GuestMemory>, of_mount: &Arc<GuestMemory>) -> Self {
+        let (all, of_mount) = (Arc::clone(all), Arc::clone(of_mount));
+        Self { used: 0, limit, exhausted: false, starved: false, all, of_mount }
     }
 
     /// Takes over the count of the instance's memory: a linear memory never shrinks.
@@ -63,6 +69,7 @@ impl MemoryLimiter {
 impl Drop for MemoryLimiter {
     fn drop(&mut self) {
         self.all.give_back(self.used);
+        self.of_mount.give_back(self.used);
     }
 }
 
@@ -83,6 +90,7 @@ impl ResourceLimiter for MemoryLimiter {
         if self.starved {
             return Ok(false);
         }
+        self.of_mount.add(more);
         self.used = used;
         Ok(true)
     }
@@ -105,8 +113,8 @@ mod tests {
 
     #[test]
     fn memory_counted_for_instance_and_process_returns_once() {
-        let all = Arc::new(GuestMemory::default());
-        let mut memory = MemoryLimiter::new(3 * MEBIBYTE, &all);
+        let (all, mount) = (Arc::new(GuestMemory::default()), Arc::default());
+        let mut memory = MemoryLimiter::new(3 * MEBIBYTE, &all, &mount);
         assert!(memory.memory_growing(0, MEBIBYTE, None).unwrap());
         assert!(
             memory.memory_growing(0, 2 * MEBIBYTE, None).unwrap(),
@@ -114,23 +122,26 @@ mod tests {
         );
         assert!(!memory.memory_growing(MEBIBYTE, 2 * MEBIBYTE, None).unwrap());
         assert!(memory.exhausted && all.used() == 3 * MEBIBYTE);
-        let mut next = MemoryLimiter::new(3 * MEBIBYTE, &all);
+        assert_eq!(mount.used(), all.used());
+        let mut next = MemoryLimiter::new(3 * MEBIBYTE, &all, &mount);
         next.carry(&mut memory);
         drop(memory);
         assert_eq!(all.used(), 3 * MEBIBYTE, "the instance lives on");
+        assert_eq!(mount.used(), 3 * MEBIBYTE);
         drop(next);
-        assert_eq!(all.used(), 0);
+        assert_eq!((all.used(), mount.used()), (0, 0));
     }
 
     #[test]
     fn exhausted_process_memory_blames_no_instance() {
-        let all = Arc::new(GuestMemory::default());
-        let mut greedy = MemoryLimiter::new(usize::MAX, &all);
+        let (all, mount) = (Arc::new(GuestMemory::default()), Arc::default());
+        let mut greedy = MemoryLimiter::new(usize::MAX, &all, &mount);
         assert!(greedy.memory_growing(0, limits::GUEST_MEMORY_BYTES, None).unwrap());
-        let mut modest = MemoryLimiter::new(3 * MEBIBYTE, &all);
+        let mut modest = MemoryLimiter::new(3 * MEBIBYTE, &all, &mount);
         assert!(!modest.memory_growing(0, 1, None).unwrap());
         assert!(modest.starved && !modest.exhausted);
         drop(greedy);
-        assert!(MemoryLimiter::new(3 * MEBIBYTE, &all).memory_growing(0, MEBIBYTE, None).unwrap());
+        let mut next = MemoryLimiter::new(3 * MEBIBYTE, &all, &mount);
+        assert!(next.memory_growing(0, MEBIBYTE, None).unwrap());
     }
 }

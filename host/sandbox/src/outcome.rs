@@ -5,10 +5,11 @@
 //! caller in dev mode only.
 
 use crate::closing::CallInterruption;
+use crate::compartment::Compartment;
 use crate::contract;
 use crate::grants::Grants;
 use crate::identity::ComponentIdentity;
-use crate::limits::{self, ExceededLimit, MountLimits};
+use crate::limits::{self, ExceededLimit};
 use crate::output::{OutputKind, OutputLines};
 use crate::state::{CallState, MissingGrant};
 use crate::trap_report::{backtrace, causes};
@@ -167,7 +168,10 @@ fn trap_failure(state: &CallState, trap: &wasmtime::Error) -> Failure {
     if matches!(trap.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
         return deadline_failure(state);
     }
-    stopped_failure(&state.plugin, &find_cause(state, trap), &state.context.grants, state.limits())
+    let context = &state.context;
+    context.compartment.note_trap(&state.plugin);
+    let cause = find_cause(state, trap);
+    stopped_failure(&state.plugin, &cause, &context.grants, &context.compartment)
 }
 
 /// The cause of a stop, in the words of operators and authors.
@@ -223,16 +227,19 @@ fn describe_fault(trap: &wasmtime::Error) -> String {
 }
 
 /// Returns the failure of a call that was stopped for `cause`, with the grant line that raises the
-/// limit, if any.
+/// limit, if any. Counts the limit for the mount.
 pub(crate) fn stopped_failure(
     plugin: &ComponentIdentity,
     cause: &StopCause,
     grants: &Grants,
-    limits: &MountLimits,
+    compartment: &Compartment,
 ) -> Failure {
+    if let Some(limit) = cause.limit {
+        compartment.note_limit(limit);
+    }
     let raised = cause
         .limit
-        .and_then(|limit| limits.raised_limit(limit))
+        .and_then(|limit| compartment.limits().raised_limit(limit))
         .and_then(|line| grants.command(&line));
     let more = raised.map(|command| format!("; to allow more: {command}")).unwrap_or_default();
     let (title, words) = (plugin.title(), &cause.words);
@@ -268,6 +275,7 @@ fn abandonment_failure(state: &CallState) -> Failure {
 }
 
 fn deadline_failure(state: &CallState) -> Failure {
+    state.context.compartment.note_limit("deadline");
     let title = state.plugin.title();
     let message = match state.limits().computing {
         Some(limit) if state.context.computes_too_long() => format!(

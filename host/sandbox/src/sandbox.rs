@@ -2,8 +2,11 @@
 
 use crate::admission::{self, AdmissionOutcome, SlotPermit, SlotRequest};
 use crate::closing::CallKind;
+use crate::compartment::Compartment;
 use crate::engine_start;
+use crate::event_counts::{CodeSource, EventCounts, PluginSwap};
 use crate::instance_cache::InstanceCaches;
+use crate::limits;
 use crate::linkers::Linkers;
 use crate::metrics::MetricReadings;
 use crate::resources::{ProcessResources, StoreResources};
@@ -47,6 +50,21 @@ pub struct Sandbox {
     pub(crate) store: Arc<Store>,
     pub(crate) resources: Arc<StoreResources>,
     pub(crate) instance_caches: InstanceCaches,
+    /// Changes of the versions of mounts.
+    pub swaps: EventCounts<PluginSwap>,
+    /// Loads of compiled code.
+    pub code_loads: EventCounts<CodeSource>,
+}
+
+/// The use of the pool of instances at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceReading {
+    /// Instances that running calls hold.
+    pub running: u64,
+    /// Instances that wait for a call.
+    pub idle: u64,
+    /// Calls that wait for an instance.
+    pub waiting: u64,
 }
 
 /// The stop of a kind of calls of a mount, until dropped.
@@ -78,7 +96,8 @@ impl Sandbox {
         let resources =
             StoreResources::new(&runtime.resources, clock, own_addresses, ambient, outbound);
         let instance_caches = InstanceCaches::default();
-        Arc::new(Self { runtime, store, resources, instance_caches })
+        let (swaps, code_loads) = (EventCounts::default(), EventCounts::default());
+        Arc::new(Self { runtime, store, resources, instance_caches, swaps, code_loads })
     }
 
     /// Waits for slots, in turn with the calls of other mounts.
@@ -141,6 +160,30 @@ impl Sandbox {
     #[must_use]
     pub fn target_durations(&self) -> Vec<(TargetInterface, HistogramReading)> {
         self.resources.target_calls.read_durations()
+    }
+
+    /// Returns the use of the pool of instances.
+    #[must_use]
+    pub fn instances(&self) -> InstanceReading {
+        let slots = &self.resources.process.slots;
+        let idle = self.instance_caches.idle();
+        let taken = (limits::INSTANCES as usize).saturating_sub(slots.free());
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        InstanceReading {
+            running: number(taken.saturating_sub(idle)),
+            idle: number(idle),
+            waiting: number(slots.waiting()),
+        }
+    }
+
+    /// Returns the bytes of memory that the host knows of a mount: linear memories of running and
+    /// idle instances, data that the host holds for calls, and the cache.
+    #[must_use]
+    pub fn memory_of(&self, compartment: &Compartment) -> u64 {
+        let taken = compartment.taken();
+        let cached = self.resources.caches.bytes_of(compartment.mount());
+        let bytes = taken.guest_memory().used().saturating_add(taken.held().bytes());
+        u64::try_from(bytes.saturating_add(cached)).unwrap_or(u64::MAX)
     }
 
     /// Cuts the running calls, drops every idle instance and every cache, and closes every outbound

@@ -88,7 +88,9 @@ impl CallState {
         unit: Option<Unit>,
     ) -> Self {
         let limits = context.compartment.limits();
-        let memory = MemoryLimiter::new(limits.memory_bytes, &resources.process.guest_memory);
+        let of_mount = context.compartment.taken().guest_memory();
+        let all = &resources.process.guest_memory;
+        let memory = MemoryLimiter::new(limits.memory_bytes, all, of_mount);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles);
         Self {
