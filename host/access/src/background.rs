@@ -2,16 +2,20 @@
 //!
 //! Knows only rows and claims, not leases, tokens or timers; [`DueWork`] processes a row.
 
+mod backlog;
 pub mod backoff;
 mod claims;
 mod due;
+mod due_runs;
 pub mod guards;
 mod lane_order;
 mod lanes;
 mod suspension;
 
+pub use backlog::DueBacklog;
 pub use backoff::CALL_GRACE;
 pub use claims::{Claim, Claims};
 pub use due::{BackgroundState, DueWork, run};
+pub use due_runs::{DueOutcome, DueRunCounts};
 pub use lanes::{is_answer, is_silence};
 pub use suspension::{DueWorkGate, DueWorkSuspension};

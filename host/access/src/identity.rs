@@ -42,7 +42,7 @@ pub use entity_context::{
     EntityContext, EntityGroups, entity_in_force, groups_of, is_in_force, read_entity_context,
 };
 pub use group::{Group, GroupKind};
-pub use index::count_entities;
+pub use index::{count_entities, count_groups};
 pub use merge::{EntityMerge, merge};
 pub use mount_gone::forget_mount;
 pub use proof::LoginProof;

@@ -9,17 +9,17 @@
 //!
 //! ```text
 //! request_scope → log_threshold → log_monitors → log → random → quorum → timestamp
-//! → client_buckets → paging → parking → in_flight → request_metrics → unauthenticated_limits
-//! → lockouts → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens
-//! → activity → quotas → wrapping → cubbyhole → version_history
+//! → client_buckets → paging → parking → in_flight → request_metrics → lifecycle_metrics
+//! → unauthenticated_limits → lockouts → lifetimes → sealing → passwords → policies → background
+//! → identity → oidc → tokens → activity → quotas → wrapping → cubbyhole → version_history
 //! ```
 //!
 //! - **log_monitors** hands the lines of the log to callers that watch, unaware of their source.
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
 //! - **paging** bounds listings; **parking** holds requests that wait for a change, unaware of the
-//!   change; **in_flight** lists the requests that are being served, and **request_metrics** counts
-//!   requests by mount.
+//!   change; **in_flight** lists the requests that are being served, **request_metrics** counts
+//!   requests by mount, and **lifecycle_metrics** counts creations and ends by cause.
 //! - **unauthenticated_limits** rate-limits callers without a token, unaware of the answers.
 //! - **lockouts** counts failed logins by name and auth method, unaware of the reasons.
 //! - **policies** decides what a policy's text allows on a path, unaware of the caller.
@@ -43,6 +43,7 @@ pub mod client_buckets;
 pub mod cubbyhole;
 pub mod identity;
 pub mod in_flight;
+pub mod lifecycle_metrics;
 pub mod lifetimes;
 pub mod lockouts;
 pub mod log;

@@ -12,6 +12,7 @@
 mod authenticate;
 mod batch;
 mod caller;
+mod counts;
 mod create;
 mod end;
 mod entity_context;
@@ -31,6 +32,7 @@ mod wrapping;
 
 pub use authenticate::assert_valid;
 pub use caller::Caller;
+pub use counts::TokenCounts;
 pub use create::{CreatedToken, NewToken, ensure_root, root_token_row};
 pub use end::begin_end;
 pub use entity_context::read_token_context;

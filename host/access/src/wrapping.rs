@@ -137,6 +137,7 @@ async fn store_token(
             Err(StoreFault::Conflict) if attempts < ATTEMPTS => attempts += 1,
             committed => {
                 committed?;
+                tokens.counts.of(token.caller.kind).note_created();
                 return Ok(token);
             }
         }

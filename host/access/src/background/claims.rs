@@ -196,6 +196,11 @@ impl Claims {
         }
     }
 
+    /// Returns the number of lanes that rest, or probe their targets, after missing answers.
+    pub fn count_resting_lanes(&self) -> usize {
+        self.lanes.count_down()
+    }
+
     /// Forgets the state of the lanes of a removed mount.
     pub fn forget_lanes(&self, mount: &str) {
         self.lanes.forget(mount);

@@ -9,6 +9,7 @@
 //! and a mount whose targets all hang uses only its share of the claims.
 
 use super::claims::{Claim, Claims};
+use super::due_runs::{DueOutcome, DueRunCounts};
 use super::lane_order::{LaneOrder, RingRange, end_of_mount, mount_of};
 use super::suspension::DueWorkGate;
 use crate::log::{Log, cause, format_store_time};
@@ -33,7 +34,7 @@ const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 /// Kinds of work without lanes.
 const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
 /// Kinds of work in lanes.
-const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
+pub(super) const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 
 /// Kinds of work that continue although nothing can be stored. Ending a credential twice is
 /// harmless; leaving the credential active until the restart is not.
@@ -51,6 +52,8 @@ pub struct BackgroundState {
     pub log: Arc<dyn Log>,
     /// The gate that due work waits for.
     pub gate: Arc<DueWorkGate>,
+    /// Counts of runs.
+    pub runs: DueRunCounts,
     stopped_writes_told: AtomicBool,
 }
 
@@ -71,7 +74,7 @@ pub trait DueWork: Send + Sync + 'static {
     fn do_due_work(
         self: Arc<Self>,
         claim: Arc<Claim>,
-    ) -> impl Future<Output = Result<(), Failure>> + Send;
+    ) -> impl Future<Output = Result<DueOutcome, Failure>> + Send;
 }
 
 impl BackgroundState {
@@ -89,6 +92,7 @@ impl BackgroundState {
             sealing,
             log: Arc::clone(log),
             gate: DueWorkGate::new(store, is_suspended),
+            runs: DueRunCounts::default(),
             stopped_writes_told: AtomicBool::new(false),
         })
     }
@@ -315,6 +319,8 @@ async fn do_and_pause(
     let done = tokio::spawn(work.do_due_work(Arc::clone(&claim))).await;
     let done = done.unwrap_or_else(|_| Err(Failure::internal("the work ended early")));
     drop(in_flight);
+    let outcome = *done.as_ref().unwrap_or(&DueOutcome::Failed);
+    background.runs.note(claim.address().space, outcome);
     let Err(failure) = done else { return };
     let needs_repair =
         failure.kind == FailureKind::Internal || background.store.stopped().is_some();

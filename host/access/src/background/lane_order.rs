@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// positions of all mounts are reset.
 const MOST_MOUNTS: usize = 4_096;
 /// A text greater than every lane name.
-const BEHIND_ALL: &str = "\u{10FFFF}";
+pub(super) const BEHIND_ALL: &str = "\u{10FFFF}";
 
 /// The next kind, the next mount of each kind, and the next lane of each mount.
 #[derive(Default)]

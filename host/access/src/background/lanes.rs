@@ -197,6 +197,13 @@ impl Lanes {
         })
     }
 
+    /// Returns the number of lanes whose targets do not answer.
+    pub(super) fn count_down(&self) -> usize {
+        let mounts = sync::lock(&self.known);
+        let lanes = mounts.values().flat_map(|of_mount| of_mount.lanes.values());
+        lanes.filter(|(lane, _)| lane.is_down()).count()
+    }
+
     /// Forgets the lanes of a removed mount.
     pub(super) fn forget(&self, mount: &str) {
         sync::lock(&self.known).remove(mount);
@@ -368,6 +375,7 @@ mod tests {
         (0..20 * MAX_LANES).for_each(|lane| lanes.set_concurrency(&format!("mount/{lane}"), 9));
         assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MAX_LANES, 1));
         assert!(rests(&lanes, "other/down") && rests(&lanes, LANE));
+        assert_eq!(lanes.count_down(), 2);
         (0..MAX_LANES).for_each(|lane| silence(&lanes, &format!("mount/down {lane}")));
         lanes.set_concurrency("mount/wide", 9);
         assert_eq!((count(&lanes, "mount"), count(&lanes, "other")), (MAX_LANES, 1));

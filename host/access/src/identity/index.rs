@@ -153,5 +153,17 @@ pub(super) fn replace(
 /// # Errors
 /// 503 if the store cannot be read.
 pub async fn count_entities(store: &Store, at_most: u32) -> Result<u32, Failure> {
-    Ok(store.count(Space::Core, &IdentityKind::Entity.record("").key, at_most).await?)
+    count(store, IdentityKind::Entity, at_most).await
+}
+
+/// Counts groups, at most `at_most`.
+///
+/// # Errors
+/// 503 if the store cannot be read.
+pub async fn count_groups(store: &Store, at_most: u32) -> Result<u32, Failure> {
+    count(store, IdentityKind::Group, at_most).await
+}
+
+async fn count(store: &Store, kind: IdentityKind, at_most: u32) -> Result<u32, Failure> {
+    Ok(store.count(Space::Core, &kind.record("").key, at_most).await?)
 }

@@ -9,7 +9,7 @@
 //! the rows (`lifecycle/end_token.rs`) and repeats the marking, so that a process may die at any
 //! point: the row of the revoked token is removed last.
 
-use super::record::{TokenEnding, TokenRecord, address, put, put_due, read, try_commit};
+use super::record::{TokenEnding, TokenRecord, TokenType, address, put, put_due, read, try_commit};
 use super::table::Tokens;
 use crate::log::cause;
 use bulkhead_store::{Address, Space, Unit};
@@ -219,12 +219,16 @@ impl Tokens {
             let mut unit = self.store.begin();
             // If the row was removed meanwhile, the key may belong to a new token with the same
             // text.
-            if self.read_or_log(&mut unit, key).await?.is_some_and(|record| record.ended.is_none())
-            {
+            let record = self.read_or_log(&mut unit, key).await?;
+            if record.as_ref().is_some_and(|record| record.ended.is_none()) {
                 return Ok(());
             }
             unit.delete(address(key));
             if try_commit(unit).await? {
+                if let Some(record) = record {
+                    let cause = record.end_cause(self.store.now());
+                    self.counts.of(TokenType::Service).note_end(cause);
+                }
                 return Ok(());
             }
         }

@@ -1,5 +1,6 @@
 //! The tokens of an open store, with the handles for working on tokens.
 
+use super::counts::TokenCounts;
 use super::uses::TokenUses;
 use crate::background::{BackgroundState, Claims};
 use crate::log::Log;
@@ -13,6 +14,8 @@ pub struct Tokens {
     pub(super) claims: Arc<Claims>,
     pub(super) sealing: SealSignal,
     pub(super) log: Arc<dyn Log>,
+    /// Counts of creations, renewals and ends.
+    pub counts: TokenCounts,
     /// Running requests of tokens whose uses are counted.
     pub(super) uses: Arc<TokenUses>,
 }
@@ -25,6 +28,7 @@ impl Tokens {
             claims: Arc::clone(&work.claims),
             sealing: work.sealing.clone(),
             log: Arc::clone(&work.log),
+            counts: TokenCounts::default(),
             uses: Arc::default(),
         })
     }
