@@ -74,7 +74,8 @@ pub struct Core {
     pub requests: InFlightRequests,
     /// Outcomes of the last reloads of plugins.
     pub reloads: ReloadHistory,
-    pub(crate) background: Arc<BackgroundState>,
+    /// State of background work, with the counts of its runs.
+    pub background: Arc<BackgroundState>,
     /// Exclusive rights to work on rows, shared by requests and due work.
     pub claims: Arc<Claims>,
     /// Signal for background work to end when the service is being sealed.

@@ -1,6 +1,7 @@
 //! Effects of an endpoint beside the unit of work, applied after the commit: the state in memory
 //! follows the store before the caller gets the answer.
 
+use bulkhead_access::tokens::TokenType;
 use bulkhead_core::Core;
 use bulkhead_core::audit::AuditChange;
 use bulkhead_core::catalog;
@@ -16,6 +17,10 @@ pub(crate) enum AfterCommit {
     ForgetPolicies,
     /// Reads the quotas again.
     LoadQuotas,
+    /// Counts a created token.
+    CountToken(TokenType),
+    /// Counts the renewal of a token.
+    CountTokenRenewal,
     /// Ends the descendants of the token with this key.
     SpreadTokenEnd(String),
     /// Removes the members of groups that were deleted or lost their alias.
@@ -50,6 +55,14 @@ impl AfterCommit {
                 Ok(())
             }
             Self::LoadQuotas => core.quotas.load(&core.store).await,
+            Self::CountToken(kind) => {
+                core.tokens.counts.of(kind).note_created();
+                Ok(())
+            }
+            Self::CountTokenRenewal => {
+                core.tokens.counts.of(TokenType::Service).note_renewed();
+                Ok(())
+            }
             Self::SpreadTokenEnd(key) => core.tokens.spread_end(&key).await,
             Self::Seal => {
                 core.ask_to_seal();

@@ -166,7 +166,8 @@ async fn renew_named(call: PermittedCall<'_>, named: NamedToken) -> Result<Reply
     token.record = Arc::new(record);
     let entity_context = tokens::read_token_context(unit, &token.record).await?;
     let body = ReplyBody::Auth(Box::new(auth(text, &token, &entity_context)));
-    Ok(Reply::from(body).with_warnings(warning))
+    let count = AfterCommit::CountTokenRenewal;
+    Ok(Reply::from(body).with_warnings(warning).after_commit(count))
 }
 
 /// `POST auth/token/revoke`.

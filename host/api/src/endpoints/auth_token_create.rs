@@ -3,6 +3,7 @@
 //! This file decides which parameters need `sudo`, by the caller's capabilities on the very path of
 //! the request.
 
+use super::after_commit::AfterCommit;
 use super::auth_token::auth;
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
@@ -124,8 +125,9 @@ async fn make(
     let new_token = core.tokens.create(unit, caller, new, core.token_lifetimes()).await?;
     warnings.extend(new_token.warning);
     let entity_context = tokens::read_token_context(unit, &new_token.caller.record).await?;
+    let count = AfterCommit::CountToken(new_token.caller.kind);
     let body = ReplyBody::Auth(Box::new(auth(new_token.token, &new_token.caller, &entity_context)));
-    Ok(Reply::from(body).with_warnings(warnings))
+    Ok(Reply::from(body).with_warnings(warnings).after_commit(count))
 }
 
 /// Describes the new token, with warnings.

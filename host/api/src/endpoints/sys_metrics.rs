@@ -5,9 +5,12 @@
 //! registration.
 
 mod audit;
+mod components;
+mod due_work;
 mod exposition;
 mod family;
 mod leases;
+mod lifecycle;
 mod limits;
 mod listeners;
 mod log;

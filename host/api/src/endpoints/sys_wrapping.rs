@@ -3,11 +3,12 @@
 //! This file prevents false alarms of an intercepted secret: the refusal of a wrapping token is
 //! always 400, and never means that the caller's own token was refused (403).
 
+use super::after_commit::AfterCommit;
 use super::call::{PermittedCall, PublicCall};
 use super::envelope::public_data;
 use super::reply::{Reply, ReplyBody};
 use super::row::{Endpoint, field, read, write};
-use bulkhead_access::tokens;
+use bulkhead_access::tokens::{self, TokenType};
 use bulkhead_access::wrapping::{self, WrappingToken};
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::description::{Field, FieldKind};
@@ -81,7 +82,8 @@ async fn unwrap(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
 async fn rewrap(mut call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let wrapping = find_named_token(&mut call).await?;
     let PermittedCall { core, unit, .. } = call;
-    Ok(ReplyBody::Wrapped(wrapping.rewrap(&core.store, unit, &core.tokens).await?).into())
+    let body = ReplyBody::Wrapped(wrapping.rewrap(&core.store, unit, &core.tokens).await?);
+    Ok(Reply::from(body).after_commit(AfterCommit::CountToken(TokenType::Service)))
 }
 
 /// `GET` and `POST sys/wrapping/lookup`. Takes no use of the token.

@@ -207,6 +207,8 @@ async fn commit_token(
         let unit = finish.restart_host_part();
         let signed_in = logins::sign_in(permitted.core, unit, origin, proven).await?;
         if finish.try_commit().await? {
+            let created = &signed_in.token.caller;
+            permitted.core.tokens.counts.of(created.kind).note_created();
             return Ok(signed_in);
         }
     }
@@ -225,6 +227,7 @@ async fn commit_with_lease(
         let leased =
             write_lease(permitted, context, finish.restart_host_part(), secret, reserved).await?;
         if finish.try_commit().await? {
+            context.mount.lease_counts.note_created();
             return Ok(leased);
         }
     }

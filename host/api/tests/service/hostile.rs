@@ -465,6 +465,20 @@ async fn limit_message_is_command_raising_that_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn reached_limits_are_counted_by_mount_and_limit() {
+    let bed = bed("figures-limits").await;
+    for (act, limit) in
+        [("memory-bomb", "memory"), ("huge-answer", "answer"), ("endless-loop", "deadline")]
+    {
+        assert!(bed.read(&format!("hostile/{act}")).await.0 >= 500, "{act}");
+        let labels = json!({"mount": "hostile/", "limit": limit});
+        let count = bed.figure("bulkhead_component_limits_reached_total", labels).await;
+        assert_eq!(count, 1.0, "{act}");
+    }
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_loop_is_stopped_soon_after_its_deadline() {
     let bed = bed("overrun").await;
     let (begun, mut overruns) = (Instant::now(), Vec::new());
@@ -523,5 +537,11 @@ async fn component_crashing_sixteen_times_rests_without_affecting_neighbours() {
     let degraded = &health["degraded"][0];
     assert_eq!((status, &degraded["code"]), (200, &json!("mounts-resting")), "{health}");
     assert!(degraded["message"].as_str().unwrap().starts_with("1 mount is resting;"), "{health}");
+    let traps = json!({"mount": "hostile/", "plugin": "hostile", "version": "1.0.0"});
+    assert_eq!(bed.figure("bulkhead_component_traps_total", traps).await, 46.0);
+    let of_hostile = json!({"mount": "hostile/"});
+    assert_eq!(bed.figure("bulkhead_mount_breaker_open", of_hostile).await, 1.0);
+    let of_probe = json!({"mount": "probe/"});
+    assert_eq!(bed.figure("bulkhead_mount_breaker_open", of_probe).await, 0.0);
     bed.end().await;
 }

@@ -38,6 +38,7 @@ mod monitors;
 mod mounts;
 mod oidc;
 mod open_rows;
+mod operator_metrics;
 mod passwords;
 mod policies;
 mod probe;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
 /// The probe in version 2.0.0: its description has the name and the version side by side.
-fn newer() -> Vec<u8> {
+pub(crate) fn newer() -> Vec<u8> {
     let (text, other) = (b"probe1.0.0", b"probe2.0.0");
     let mut component = probe().to_vec();
     let found: Vec<usize> = (0..component.len() - text.len())

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const PROBE: &str = "sys/plugins/catalog/secret/probe";
+pub(crate) const PROBE: &str = "sys/plugins/catalog/secret/probe";
 
 /// A service without plugins of its own.
 pub(crate) async fn bare(directory: PathBuf) -> Bed {
@@ -26,7 +26,7 @@ pub(crate) async fn upload(bed: &Bed, path: &str, component: Vec<u8>) -> (u16, V
 }
 
 /// A bare service with the probe uploaded, mounted at `third/` and counted in once.
-async fn counted(name: &str) -> Bed {
+pub(crate) async fn counted(name: &str) -> Bed {
     let directory =
         std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()));
     let bed = bare(directory).await;
@@ -175,6 +175,8 @@ async fn code_is_loaded_once_before_first_call() {
     }
     assert_eq!(bed.write("other/count/visits", json!({})).await.0, 204);
     assert_eq!(loads(), 1, "first calls that come together load the code once");
+    let stored = json!({"source": "stored"});
+    assert_eq!(bed.figure("bulkhead_compiled_code_loads_total", stored).await, 1.0);
     bed.end().await;
 }
 

@@ -10,6 +10,7 @@ use super::entry::{self, PluginRecord};
 use super::plugin::{Plugin, PluginLoader};
 use super::table::Catalog;
 use bulkhead_access::log::cause;
+use bulkhead_sandbox::CodeSource;
 use bulkhead_sandbox::compiled::AuthenticCode;
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -53,6 +54,7 @@ impl Catalog {
         let event = match bytes::code_of(loader.store, &plugin.identity().digest).await? {
             StoredCode::Authentic(code) => match link(loader, plugin, code, Plugin::link).await {
                 Ok(()) => {
+                    loader.sandbox.code_loads.note(CodeSource::Stored);
                     loader.log.line(LogLevel::Info, "plugin-loaded", &name_pairs(plugin));
                     return Ok(());
                 }
@@ -138,6 +140,7 @@ async fn compile(
         "the stored bytes of the component are not the registered bytes; register it again";
     let wasm = wasm.ok_or_else(|| Failure::internal(missing))?;
     let code = loader.compiler.compile_stored(Arc::new(wasm)).await?.code;
+    loader.sandbox.code_loads.note(CodeSource::Compiled);
     if let Err(failure) = bytes::put_code(loader.store, &entry.digest, &code).await {
         // It is compiled again at the next start.
         let pairs = [("plugin", entry.name.clone()), cause(&failure)];

@@ -12,7 +12,9 @@ use super::{bytes, rules, uploaded};
 use bulkhead_sandbox::compile::CompiledComponent;
 use bulkhead_sandbox::component::digest;
 use bulkhead_sandbox::structure::{self, World};
-use bulkhead_sandbox::{ComponentSource, DatabasePlugin, GrantPattern, MountablePlugin};
+use bulkhead_sandbox::{
+    CodeSource, ComponentSource, DatabasePlugin, GrantPattern, MountablePlugin,
+};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::Value;
@@ -91,6 +93,7 @@ impl Catalog {
         let ComponentUpload { kind, name, .. } = upload;
         check_world(kind, detect_world(upload.wasm).await?)?;
         let compiled = loader.compiler.compile(Arc::clone(upload.wasm)).await?;
+        loader.sandbox.code_loads.note(CodeSource::Compiled);
         let (plugin, description) = self.load_upload(loader, &upload, &digest, &compiled).await?;
         check_identity(&upload, &plugin)?;
         self.check_version_is_free(stored, kind, &plugin.identity().version)?;

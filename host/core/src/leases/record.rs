@@ -1,6 +1,7 @@
 //! The stored record of a lease or reservation, and its changes after a failed attempt to end it.
 
 use bulkhead_access::background::backoff;
+use bulkhead_access::lifecycle_metrics::EndCause;
 use bulkhead_sandbox::contract;
 use bulkhead_store::{Address, IndexColumns, Record, StoreFault, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
@@ -39,6 +40,16 @@ impl EndReason {
             Self::Requested => "requested",
             Self::TokenEnded => "token-ended",
             Self::Undo => "undo",
+        }
+    }
+
+    /// Returns the cause under which the end of a lease is counted.
+    pub(crate) fn cause(self) -> EndCause {
+        match self {
+            Self::Expired => EndCause::Expired,
+            Self::Requested => EndCause::Revoked,
+            Self::TokenEnded => EndCause::TokenEnded,
+            Self::Undo => EndCause::Undone,
         }
     }
 }
@@ -82,6 +93,9 @@ pub struct LeaseRecord {
     /// these plugins. Empty in leases of earlier releases.
     #[serde(default)]
     pub(crate) plugins: BTreeSet<String>,
+    /// Due time of the first attempt, once an attempt failed. `None` in leases of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) first_due: Option<u64>,
 }
 
 stored!(LeaseRecord, "lease", reads_stored_leases);
@@ -139,9 +153,15 @@ impl LeaseRecord {
 }
 
 impl LeaseRecord {
-    /// Returns the lease after a failed attempt to end it.
-    pub(crate) fn after_failure(mut self, reason: EndReason, failure: &Failure) -> Self {
+    /// Returns the lease, which was due at `due`, after a failed attempt to end it.
+    pub(crate) fn after_failure(
+        mut self,
+        reason: EndReason,
+        due: Option<u64>,
+        failure: &Failure,
+    ) -> Self {
         self.reason = Some(reason);
+        self.first_due = self.first_due.or(due);
         self.attempts = self.attempts.saturating_add(1);
         if !backoff::may_pass(failure.kind) {
             self.refusals = self.refusals.saturating_add(1);
@@ -222,3 +242,6 @@ pub(super) async fn read_tolerantly(
         Err(fault) => Err(fault.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,6 +146,7 @@ fn blank_record(
         error_code: String::new(),
         forced: false,
         plugins: BTreeSet::new(),
+        first_due: None,
     })
 }
 

@@ -6,6 +6,7 @@ use bulkhead_access::background::{BackgroundState, Claims, DueWorkGate};
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_store::{Address, Space, Store, Unit};
+use bulkhead_wire::duration_histogram::DurationHistogram;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Leases {
     pub(super) log: Arc<dyn Log>,
     /// While due work is suspended, no waiting request would see a lease end.
     pub(super) due_work: Arc<DueWorkGate>,
+    /// Times from the due time of leases and reservations to their end.
+    pub end_delays: DurationHistogram,
 }
 
 impl Leases {
@@ -30,6 +33,7 @@ impl Leases {
             sealing: work.sealing.clone(),
             log: Arc::clone(&work.log),
             due_work: Arc::clone(&work.gate),
+            end_delays: DurationHistogram::of_delays(),
         })
     }
 

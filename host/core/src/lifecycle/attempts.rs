@@ -6,6 +6,7 @@
 //! has already reached its target.
 
 use crate::core::Core;
+use bulkhead_access::background::DueOutcome;
 use bulkhead_store::{QueueTicket, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::time::Duration;
@@ -67,4 +68,9 @@ impl CallAttempts {
 /// target has another kind.
 pub(super) fn lost_a_race(failure: &Failure) -> bool {
     failure.kind == FailureKind::Conflict
+}
+
+/// Returns the outcome of due work whose attempt failed and was postponed.
+pub(super) fn outcome_of(failure: &Failure) -> DueOutcome {
+    if lost_a_race(failure) { DueOutcome::Delayed } else { DueOutcome::Failed }
 }

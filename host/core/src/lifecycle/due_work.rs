@@ -1,37 +1,40 @@
 //! Dispatch of due rows by their table.
 
+use super::attempts::outcome_of;
 use super::end_lease::end_lease;
 use super::end_token::end_token;
 use super::wake_timer::wake_timer;
 use crate::core::Core;
-use bulkhead_access::background::{Claim, DueWork};
+use bulkhead_access::background::{Claim, DueOutcome, DueWork};
 use bulkhead_store::{Address, Space};
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
 impl DueWork for Core {
-    async fn do_due_work(self: Arc<Self>, claim: Arc<Claim>) -> Result<(), Failure> {
+    async fn do_due_work(self: Arc<Self>, claim: Arc<Claim>) -> Result<DueOutcome, Failure> {
         let Address { space, key } = claim.address();
-        let Ok(_inside) = self.mounts.enter_work(key).await else { return Ok(()) };
+        let Ok(_inside) = self.mounts.enter_work(key).await else {
+            return Ok(DueOutcome::Moot);
+        };
         match space {
             Space::Lease | Space::Reservation => end_due_lease(&self, &claim).await,
-            Space::Token => end_token(&self, key).await,
-            Space::Core => self.oidc.rotate_when_due(&claim).await,
+            Space::Token => end_token(&self, key).await.map(|()| DueOutcome::Done),
+            Space::Core => self.oidc.rotate_when_due(&claim).await.map(|()| DueOutcome::Done),
             _ => wake_timer(&self, &claim).await,
         }
     }
 }
 
 /// Ends a lease if the lease is still due: a renewal may have come before the claim.
-async fn end_due_lease(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
+async fn end_due_lease(core: &Arc<Core>, claim: &Claim) -> Result<DueOutcome, Failure> {
     if !is_still_due(core, claim.address()).await? {
-        return Ok(());
+        return Ok(DueOutcome::Moot);
     }
     match end_lease(core, claim, None).await {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(DueOutcome::Done),
         // The failure and the next attempt are stored in the lease. Only a row that is still due
         // needs the pause that an error causes.
-        Err(_) if !is_still_due(core, claim.address()).await? => Ok(()),
+        Err(failure) if !is_still_due(core, claim.address()).await? => Ok(outcome_of(&failure)),
         Err(failure) => Err(failure),
     }
 }

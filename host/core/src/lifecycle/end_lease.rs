@@ -13,11 +13,13 @@ use crate::leases::{EndReason, LeaseRecord, put};
 use crate::mounts::OpenedMount;
 use crate::permit::Permit;
 use bulkhead_access::background::{Claim, backoff};
+use bulkhead_access::lifecycle_metrics::{EndCause, LifecycleCounts};
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::{Space, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Ends the claimed lease or reservation. Succeeds if the lease no longer exists.
 ///
@@ -46,13 +48,38 @@ pub async fn end_lease(
     }
     match done {
         Ok(()) => {
+            count_end(core, claim, &lease, reason.cause());
+            note_delay(core, lease.first_due.or(record.index.due));
             core.leases.log_lease(LogLevel::Info, "lease-ended", &lease, &reason.word());
             Ok(())
         }
         Err(failure) => {
+            if let Some(counts) = counts_of(core, &lease).filter(|_| !lost_a_race(&failure)) {
+                counts.note_failed_end();
+            }
             postpone(core, claim, reason, &failure).await?;
             Err(failure)
         }
+    }
+}
+
+/// Returns the counts of the lease's mount, unless the mount is gone.
+fn counts_of(core: &Core, lease: &LeaseRecord) -> Option<Arc<LifecycleCounts>> {
+    core.mounts.by_uuid(&lease.mount).map(|mount| Arc::clone(&mount.lease_counts))
+}
+
+/// Counts the end of a lease. A reservation was never counted as created.
+fn count_end(core: &Core, claim: &Claim, lease: &LeaseRecord, cause: EndCause) {
+    if let Some(counts) = counts_of(core, lease).filter(|_| claim.address().space == Space::Lease) {
+        counts.note_end(cause);
+    }
+}
+
+/// Counts the time from `due`, in milliseconds of store time, until now. A lease that ended before
+/// its time has no delay.
+fn note_delay(core: &Core, due: Option<u64>) {
+    if let Some(delay) = due.and_then(|due| core.store.now().checked_sub(due)) {
+        core.leases.end_delays.observe(Duration::from_millis(delay));
     }
 }
 
@@ -139,7 +166,8 @@ async fn postpone(
             let lease = lease.after_lost_race(reason, failure);
             (lease, FailedEndOutcome::Delayed(LogLevel::Info, backoff::FIRST_PAUSE))
         } else {
-            let lease = lease.after_failure(reason, failure);
+            let due = record.index.due.map(|due| due.min(core.store.now()));
+            let lease = lease.after_failure(reason, due, failure);
             let next = FailedEndOutcome::of(&lease, failure);
             (lease, next)
         };
@@ -150,6 +178,9 @@ async fn postpone(
             }
         }
         if finish.try_commit().await? {
+            if matches!(next, FailedEndOutcome::Forgotten) {
+                count_end(core, claim, &lease, EndCause::GivenUp);
+            }
             let (level, event) = next.log_event();
             core.leases.log_lease(level, event, &lease, failure);
             return Ok(());

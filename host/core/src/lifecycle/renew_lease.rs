@@ -52,6 +52,9 @@ pub async fn renew_lease(
         }
     };
     work.release_guards().await;
+    if renewed.is_ok() {
+        mount.lease_counts.note_renewed();
+    }
     renewed
 }
 

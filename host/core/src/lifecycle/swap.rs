@@ -31,6 +31,7 @@ use crate::mounts::{
 };
 use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
+use bulkhead_sandbox::PluginSwap;
 use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
@@ -50,9 +51,14 @@ const MAX_RECORD_TRIES: u32 = 16;
 /// or cannot read the stored data, the failure of the migration, 503 for a swap that is under way
 /// or for requests in flight that do not end.
 pub(super) async fn swap(core: &Arc<Core>, uuid: &str, swap: &VersionSwap) -> Result<(), Failure> {
-    if exchange_version(core, uuid, swap).await? == SwapOutcome::Done {
-        watch_probation(core, uuid);
-    }
+    let exchanged = exchange_version(core, uuid, swap).await;
+    core.sandbox.swaps.note(match &exchanged {
+        Ok(SwapOutcome::Done) => PluginSwap::Done,
+        Ok(SwapOutcome::Same) => return Ok(()),
+        Err(_) => PluginSwap::Refused,
+    });
+    exchanged?;
+    watch_probation(core, uuid);
     Ok(())
 }
 
@@ -274,6 +280,7 @@ async fn roll_back(core: &Arc<Core>, mount: &Mount, before: VersionBefore) {
     };
     let swap = VersionSwap { version, selection, rollback: Some(rollback.clone()) };
     let Err(failure) = exchange_version(core, uuid, &swap).await else {
+        core.sandbox.swaps.note(PluginSwap::RolledBack);
         core.log.line(LogLevel::Error, "plugin-rolled-back", &pairs(&rollback));
         return;
     };

@@ -1,13 +1,13 @@
 //! Waking a plugin for scheduled timers, and for guards left behind by calls.
 
-use super::attempts::{CallAttempts, lost_a_race};
+use super::attempts::{CallAttempts, lost_a_race, outcome_of};
 use super::lane_answers;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
 use crate::mounts::Mount;
 use crate::permit::Permit;
 use bulkhead_access::background::guards::{self, CallGuards};
-use bulkhead_access::background::{Claim, backoff};
+use bulkhead_access::background::{Claim, DueOutcome, backoff};
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::CallPriority;
 use bulkhead_store::{Record, Unit};
@@ -17,10 +17,12 @@ use std::sync::Arc;
 
 /// Wakes the plugin that scheduled a timer or left a guard. After success the timer is removed,
 /// unless it was scheduled again.
-pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Failure> {
-    let Some(timer) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
+pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOutcome, Failure> {
+    let Some(timer) = claim.fence(&mut core.store.begin()).await? else {
+        return Ok(DueOutcome::Moot);
+    };
     if timer.index.due.is_none_or(|due| due > core.store.now()) {
-        return Ok(());
+        return Ok(DueOutcome::Moot);
     }
     let address = claim.address();
     let (uuid, key) = address.key.split_once('/').unwrap_or((address.key.as_str(), ""));
@@ -68,7 +70,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<(), Fa
     };
     lane_answers::note_result(core, &timer.index.lane, ended.as_ref().copied());
     let stored = match ended {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(DueOutcome::Done),
         Err(failure) => woken.postpone(core, attempt, &failure).await,
     };
     call.release_guards().await;
@@ -82,10 +84,11 @@ async fn put_off(
     claim: &Claim,
     timer: &Record,
     waits: &Failure,
-) -> Result<(), Failure> {
+) -> Result<DueOutcome, Failure> {
     let attempts = guards::attempts(timer);
     let next = NextAttempt { attempts, pause: backoff::backoff_pause(waits, attempts) };
-    next.put(core, claim, |record| record.stamp == timer.stamp).await
+    next.put(core, claim, |record| record.stamp == timer.stamp).await?;
+    Ok(DueOutcome::Delayed)
 }
 
 /// The next attempt of a timer.
@@ -152,7 +155,12 @@ impl TimerWake<'_> {
     /// the failed wake set on its own key counts as this timer, as does a timer that the wake set
     /// again to the same past time: neither may cause a retry without a pause. A conflict of our
     /// own store is not an attempt.
-    async fn postpone(&self, core: &Core, attempt: u32, failure: &Failure) -> Result<(), Failure> {
+    async fn postpone(
+        &self,
+        core: &Core,
+        attempt: u32,
+        failure: &Failure,
+    ) -> Result<DueOutcome, Failure> {
         let address = self.claim.address();
         let (level, next) = match lost_a_race(failure) {
             true => (
@@ -177,6 +185,7 @@ impl TimerWake<'_> {
         let is_ours = |record: &Record| {
             record.index == self.timer.index || self.guards.is_own_guard(address, record)
         };
-        next.put(core, self.claim, is_ours).await
+        next.put(core, self.claim, is_ours).await?;
+        Ok(outcome_of(failure))
     }
 }

@@ -143,6 +143,11 @@ impl Breaker {
         self.lock().probation = Some(until);
     }
 
+    /// Returns true from the crash that opened the breaker to the next answer.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_troubled.load(Ordering::Relaxed) && self.lock().rest.is_some()
+    }
+
     /// Returns the number of crashes in a row.
     pub(super) fn crashes(&self) -> u32 {
         self.lock().in_a_row

@@ -9,6 +9,7 @@ use super::record::{MountPhase, MountRecord};
 use super::rights::{call_rights, default_grants};
 use super::version::COMPUTING_ON_PROBATION;
 use crate::catalog::{Catalog, EnginePlugin};
+use bulkhead_access::lifecycle_metrics::LifecycleCounts;
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::log::Log;
 use bulkhead_access::oidc::TokenHolder;
@@ -42,6 +43,8 @@ pub struct Mount {
     pub compartment: Arc<Compartment>,
     breaker: Arc<Breaker>,
     due_writes: Arc<DueWrites>,
+    /// Counts of the mount's leases.
+    pub lease_counts: Arc<LifecycleCounts>,
     /// Number of failed runs of timers since the start of the process.
     failed_wakes: Arc<AtomicU64>,
     /// The limit of the mount's stored bytes.
@@ -129,6 +132,8 @@ impl Mount {
             _ => Arc::new(Breaker::new(digest)),
         };
         let due_writes = before.map(|before| Arc::clone(&before.due_writes)).unwrap_or_default();
+        let lease_counts =
+            before.map(|before| Arc::clone(&before.lease_counts)).unwrap_or_default();
         let failed_wakes =
             before.map(|before| Arc::clone(&before.failed_wakes)).unwrap_or_default();
         let more = limits.stored_bytes / ENDS_SHARE;
@@ -150,6 +155,7 @@ impl Mount {
             compartment,
             breaker,
             due_writes,
+            lease_counts,
             failed_wakes,
             stored,
             stored_at_ends,
@@ -294,6 +300,11 @@ impl Mount {
     /// Returns the number of crashes in a row.
     pub(crate) fn crashes_in_a_row(&self) -> u32 {
         self.breaker.crashes()
+    }
+
+    /// Returns true while the mount rests after crashes, or a single call tries the component.
+    pub fn rests_after_crashes(&self) -> bool {
+        self.breaker.is_open()
     }
 
     /// Waits until the breaker opens after too many crashes.

@@ -132,7 +132,7 @@ impl Mounts {
     }
 
     /// Returns the record of the mount `uuid`, whether its plugin is available or not.
-    pub(crate) fn record_of(&self, uuid: &str) -> Option<MountRecord> {
+    pub fn record_of(&self, uuid: &str) -> Option<MountRecord> {
         let serving = self.by_uuid(uuid).map(|mount| mount.record.clone());
         serving.or_else(|| self.unavailable_by_uuid(uuid).map(|mount| mount.record))
     }

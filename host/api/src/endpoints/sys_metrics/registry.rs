@@ -5,18 +5,21 @@
 use super::family::MetricFamilies;
 use super::registration::MetricGroup;
 use super::{
-    audit, leases, limits, listeners, log, mounts, process, requests, service, snapshots, store,
-    targets,
+    audit, components, due_work, leases, lifecycle, limits, listeners, log, mounts, process,
+    requests, service, snapshots, store, targets,
 };
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
 use bulkhead_wire::failure::Failure;
 
-const GROUPS: [&MetricGroup; 12] = [
+const GROUPS: [&MetricGroup; 15] = [
     &requests::GROUP,
     &targets::GROUP,
     &leases::GROUP,
+    &lifecycle::GROUP,
+    &due_work::GROUP,
     &mounts::GROUP,
+    &components::GROUP,
     &store::GROUP,
     &service::GROUP,
     &process::GROUP,
@@ -45,7 +48,10 @@ pub(super) async fn add_open(core: &Core, families: &mut MetricFamilies) -> Resu
     requests::add(core, families);
     targets::add(core, families);
     leases::add(core, families).await?;
+    lifecycle::add(core, families).await?;
+    due_work::add(core, families).await?;
     mounts::add(core, families).await?;
+    components::add(core, families);
     store::add(core, families);
     limits::add(core, families);
     audit::add(core, families);

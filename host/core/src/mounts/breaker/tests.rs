@@ -1,4 +1,4 @@
-//! Tests of the circuit breaker.
+//! The breaker opens after crashes in a row, and closes after an answer.
 
 use super::*;
 

@@ -1,0 +1,19 @@
+//! A lease after failed attempts to end the lease.
+
+use super::*;
+
+/// Returns the first lease of the stored records.
+fn stored_lease() -> LeaseRecord {
+    let records = include_str!("../../../fixtures/records/lease.jsonl");
+    LeaseRecord::from_bytes(records.lines().next().unwrap().as_bytes()).unwrap()
+}
+
+#[test]
+fn first_due_time_survives_further_failures() {
+    let failure = Failure::new(FailureKind::Unreachable, "it is away");
+    let once = stored_lease().after_failure(EndReason::Expired, Some(7_000), &failure);
+    let twice = once.after_failure(EndReason::Expired, Some(9_000), &failure);
+    assert_eq!((twice.first_due, twice.attempts), (Some(7_000), 2));
+    let stored = twice.to_bytes().unwrap();
+    assert_eq!(LeaseRecord::from_bytes(&stored).unwrap().first_due, Some(7_000));
+}
