@@ -148,3 +148,28 @@ fn connections_and_log_lines_are_counted() {
     let written = written.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     assert!((written.as_secs_f64() - started).abs() < 600.0, "{written:?} {started}");
 }
+
+#[test]
+fn lease_and_token_lives_are_exposed() {
+    let world = World::new();
+    let before = exposed(&world.bulkhead);
+    let lease = world.credential("reader").lease;
+    world.revoke(&lease);
+    let token = json!({ "policies": ["default"], "ttl": "1h" });
+    world.root.write("auth/token/create", &token).expect(200);
+    let after = exposed(&world.bulkhead);
+    let grown = |series: &str| value(&after, series) - value(&before, series);
+    let mount = "mount=\"database/\"";
+    assert_eq!(grown(&format!("bulkhead_leases_created_total{{{mount}}}")), 1.0, "{after}");
+    let ended = format!("bulkhead_leases_ended_total{{{mount},cause=\"revoked\"}}");
+    assert_eq!(grown(&ended), 1.0, "{after}");
+    assert_eq!(grown("bulkhead_tokens_created_total{type=\"service\"}"), 1.0, "{after}");
+    assert_eq!(grown("bulkhead_tokens{type=\"service\"}"), 1.0, "{after}");
+    for series in [
+        "bulkhead_due_work_oldest_seconds{}",
+        "bulkhead_component_calls_waiting{}",
+        "bulkhead_lease_end_delay_seconds_bucket{le=\"86400\"}",
+    ] {
+        assert!(after.contains(series), "{series}: {after}");
+    }
+}
