@@ -14,18 +14,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/store", &["wire"]),
     ("host/crypto", &["wire", "fuzz"]),
     ("host/tls", &["crypto", "wire"]),
+    ("host/trace", &["wire"]),
     ("host/outbound", &["tls", "wire"]),
-    ("host/sandbox", &["outbound", "store", "crypto", "wire", "fuzz"]),
+    ("host/sandbox", &["outbound", "store", "crypto", "trace", "wire", "fuzz"]),
     ("host/access", &["store", "crypto", "wire", "fuzz"]),
     (
         "host/core",
-        &["access", "sandbox", "outbound", "store", "crypto", "schedule", "wire", "fuzz"],
+        &["access", "sandbox", "outbound", "store", "crypto", "schedule", "trace", "wire", "fuzz"],
     ),
-    ("host/api", &["core", "access", "sandbox", "outbound", "store", "wire", "fuzz"]),
+    ("host/api", &["core", "access", "sandbox", "outbound", "store", "trace", "wire", "fuzz"]),
     ("host/cli", &["crypto", "tls", "wire"]),
     (
         "host/server",
-        &["api", "core", "access", "sandbox", "outbound", "store", "cli", "tls", "wire", "fuzz"],
+        &[
+            "api", "core", "access", "sandbox", "outbound", "store", "cli", "tls", "trace", "wire",
+            "fuzz",
+        ],
     ),
     // The SDK needs cryptography only for its test bed; a component asks the host.
     ("plugins/sdk", &["crypto", "schedule", "wire", "fuzz"]),
@@ -43,7 +47,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 
 /// Dependencies that only the listed crates may have. Other crates use the functions of these
 /// crates.
-const BELONGS_TO: [(&str, &[&str]); 15] = [
+const BELONGS_TO: [(&str, &[&str]); 16] = [
     ("wasmtime", &["host/sandbox"]),
     ("wasmtime-wasi", &["host/sandbox"]),
     ("wasmparser", &["host/sandbox"]),
@@ -67,6 +71,7 @@ const BELONGS_TO: [(&str, &[&str]); 15] = [
     ("webpki-roots", &["host/tls"]),
     ("url", &["host/outbound"]),
     ("ureq", &["tests"]),
+    ("prost", &["host/trace"]),
     ("chacha20poly1305", &["host/store"]),
     // One reader of DER.
     ("der", &["host/crypto"]),

@@ -9,10 +9,10 @@
 //!
 //! ```text
 //! client → component_signature → distinct → duration_histogram → failure → glob → hcl
-//! → hexadecimal → json → listing → log_level → login → secret → spelling → sync → byte_stream
-//! → alphabet → attempt_outcomes → cidr → duration → envelope → metric → name → server_figures
-//! → size → stored → write_figures → call_limits → description → password_policy → response → ttl
-//! → api_version → coercion → request → fields → field_rights → raw → route
+//! → hexadecimal → json → listing → log_level → login → secret → spelling → sync → trace_parent
+//! → byte_stream → alphabet → attempt_outcomes → cidr → duration → envelope → metric → name
+//! → server_figures → size → stored → write_figures → call_limits → description → password_policy
+//! → response → ttl → api_version → coercion → request → fields → field_rights → raw → route
 //! ```
 
 pub mod alphabet;
@@ -52,5 +52,6 @@ pub mod size;
 pub mod spelling;
 pub mod stored;
 pub mod sync;
+pub mod trace_parent;
 pub mod ttl;
 pub mod write_figures;
