@@ -8,10 +8,10 @@
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! request_scope → log_threshold → log_monitors → log → random → quorum → timestamp
-//! → client_buckets → paging → parking → in_flight → request_metrics → lifecycle_metrics
-//! → unauthenticated_limits → lockouts → lifetimes → sealing → passwords → policies → background
-//! → identity → oidc → tokens → activity → quotas → wrapping → cubbyhole → version_history
+//! log_threshold → log_monitors → log → random → quorum → timestamp → client_buckets → paging
+//! → parking → in_flight → request_metrics → lifecycle_metrics → unauthenticated_limits → lockouts
+//! → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens → activity
+//! → quotas → wrapping → cubbyhole → version_history
 //! ```
 //!
 //! - **log_monitors** hands the lines of the log to callers that watch, unaware of their source.
@@ -58,7 +58,6 @@ pub mod quorum;
 pub mod quotas;
 pub mod random;
 pub mod request_metrics;
-pub mod request_scope;
 pub mod sealing;
 #[cfg(test)]
 mod testing;

@@ -14,7 +14,7 @@ use time::format_description::well_known::Rfc3339;
 /// A sink for log lines. Lines must not contain secrets.
 pub trait Log: Send + Sync {
     /// Writes a line. `event` is a fixed word. The sink adds the time and the id of the current
-    /// request ([`request_scope`](crate::request_scope)).
+    /// request.
     fn line(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]);
 }
 

@@ -29,10 +29,10 @@ use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::request_metrics::{OperationClass, RequestOutcome};
 use bulkhead_access::tokens::Caller;
 use bulkhead_core::lifecycle::CallAttempts;
-use bulkhead_core::permit::Permit;
 use bulkhead_core::{CallerRights, Core};
 use bulkhead_sandbox::SideEffect;
 use bulkhead_store::{QueueTicket, Unit};
+use bulkhead_trace::scope::{describe_request, in_step};
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields;
@@ -128,6 +128,7 @@ fn count(
 ) -> Response {
     let outcome = RequestOutcome::of_status(response.status);
     core.traffic.note(mount, (operation, outcome), Some(begun.elapsed()));
+    describe_request(mount, operation.word());
     response
 }
 
@@ -177,7 +178,7 @@ async fn dispatch(
             attempt_with_retries(core, request, destination, Some(caller), trail).await
         }
         (_, Err(failure)) => Err(match destination {
-            // The path is known to everybody, and only the method is wrong.
+            // Everybody knows the path, and only the method is wrong.
             Err(unknown) if is_wrong_method(unknown) && table.is_open(&request.path) => {
                 unknown.clone()
             }
@@ -195,8 +196,7 @@ fn needs_no_token(found: &Result<Option<FoundEndpoint<'_>>, Failure>) -> bool {
     matches!(found, Ok(Some(found)) if found.endpoint.route.unauthenticated)
 }
 
-/// Returns the failure for a caller without a valid token. A wrapping token in place of the
-/// caller's token is refused as a wrapping token.
+/// Returns the failure for a caller without a valid token; a wrapping token is named as such.
 fn refuse_token(request: &Request, failure: &Failure) -> Failure {
     let is_sent = request.token.as_ref().is_some_and(|token| !token.expose().is_empty());
     let names_another = request.is_unread || request.fields.contains_key("token");
@@ -252,8 +252,7 @@ async fn serve_open_row(
     served
 }
 
-/// Returns the caller's rights and the entity of the token. A route that needs no token is not
-/// checked against policies.
+/// Returns the rights and the entity of the caller; none for a route that needs no token.
 async fn rights_of(
     core: &Core,
     caller: Option<&Caller>,
@@ -263,8 +262,7 @@ async fn rights_of(
     Ok((Some(acl), entity))
 }
 
-/// Attempts a request, and attempts it again after a conflict as long as nothing outside was
-/// changed.
+/// Attempts a request, and repeats the attempt after a conflict unless something outside changed.
 async fn attempt_with_retries(
     core: &Arc<Core>,
     request: &Request,
@@ -329,10 +327,8 @@ async fn attempt(
     let action = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
     let action = route.asked_as.unwrap_or(action);
     let folded_fields = folded.as_ref().ok();
-    let permit = match &acl {
-        Some(acl) => policy_check::permit(acl, request, destination, folded_fields, action).await?,
-        None => Permit::without_token(route)?,
-    };
+    let check = policy_check::permit(acl.as_ref(), request, destination, folded_fields, action);
+    let permit = in_step("policy", check).await?;
     progress.trail.permit(&permit);
     let (mut folded, creates) = (folded?, creates?);
     endpoints::check_body(route, request)?;

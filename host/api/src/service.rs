@@ -16,7 +16,7 @@ pub use self_initialisation::{InitialBlock, InitialRequest, InitialValue};
 use crate::endpoints::{self, EndpointHandler, HostTable, OpenScrapes};
 use crate::file_reception::FileReceptions;
 use crate::pipeline;
-use bulkhead_access::request_scope;
+use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::sealing::sealed_failure;
 use bulkhead_core::audit;
 use bulkhead_core::process::ProcessState;
@@ -25,6 +25,7 @@ use bulkhead_core::settings::ServiceSettings;
 use bulkhead_core::tables::RouteTables;
 use bulkhead_sandbox::{CallerPresence, SandboxRuntime};
 use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
+use bulkhead_trace::{RequestTrace, scope};
 use bulkhead_wire::description::{RawAccess, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
@@ -32,6 +33,7 @@ use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
+use bulkhead_wire::trace_parent::TraceParent;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -57,6 +59,13 @@ pub enum ServiceState {
 
 fn stopping_failure() -> Failure {
     Failure::new(FailureKind::Unavailable, "the server stops; ask again")
+}
+
+/// Ends the trace of an answered request.
+fn end_trace(trace: Option<RequestTrace>, status: u16) {
+    if let Some(trace) = trace {
+        trace.end(status, RequestOutcome::of_status(status).word());
+    }
 }
 
 fn body_limit(access: &RawAccess) -> u64 {
@@ -177,10 +186,25 @@ impl Service {
 
     /// Serves one request. Never fails: each failure is a response.
     pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
+        let trace = self.begin_trace(&request.id, request.trace_parent.as_ref());
+        let context = trace.as_ref().map(|trace| trace.context().clone());
         let answer = self.answer(&request);
-        let response = request_scope::in_request(&request.id, answer).await;
+        let response = scope::in_request(&request.id, context, answer).await;
+        end_trace(trace, response.status);
         failpoint::reach_only("answer.leaves");
         response
+    }
+
+    /// Returns whether the service reads the trace context of requests.
+    #[must_use]
+    pub fn is_tracing(&self) -> bool {
+        self.seal.settings().traces.is_some()
+    }
+
+    /// Begins the trace of a request; `None` without a collector, and for a request outside of
+    /// traces.
+    fn begin_trace(&self, id: &str, parent: Option<&TraceParent>) -> Option<RequestTrace> {
+        self.seal.settings().traces.as_ref()?.begin_request(id, parent)
     }
 
     async fn answer(self: &Arc<Self>, request: &Request) -> Response {
@@ -262,12 +286,15 @@ impl Service {
         // Dropped with this future.
         let (_caller, presence) = CallerPresence::begin();
         let (service, id) = (Arc::clone(self), request.id.clone());
+        let trace = self.begin_trace(&id, request.trace_parent.as_ref());
+        let context = trace.as_ref().map(|trace| trace.context().clone());
         let served = tokio::spawn(async move {
             let work = pipeline::handle_raw(core, &service.table, request, in_flight, presence);
-            request_scope::in_request(&id, work).await
+            scope::in_request(&id, context, work).await
         });
         let panicked = |_| RawResponse::failed(&Failure::internal("internal error"));
         let response = served.await.unwrap_or_else(panicked);
+        end_trace(trace, response.status);
         failpoint::reach_only("answer.leaves");
         response
     }

@@ -9,6 +9,7 @@ use bulkhead_access::log_monitors::LogMonitors;
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_trace::Tracer;
 use bulkhead_wire::server_figures::ServerFigures;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
@@ -69,4 +70,6 @@ pub struct ServiceSettings {
     pub log_monitors: Arc<LogMonitors>,
     /// Figures of the listeners and the log, for `sys/metrics`.
     pub figures: ServerFigures,
+    /// Tracer of requests and due work, if the configuration names a collector.
+    pub traces: Option<Arc<Tracer>>,
 }

@@ -17,15 +17,20 @@ mod tls;
 mod tunnel;
 mod url;
 
-pub use exchange::{ConnectionReuse, HttpExchange, ask_metadata, exchange};
+pub use exchange::{
+    ConfiguredServer, ConnectionReuse, HttpExchange, ask_configured, ask_metadata, exchange,
+};
 pub use fault::HttpFault;
 pub use hyper::Uri;
 pub use line::HttpAnswer;
 pub use meter::ByteMeter;
 pub use pool::{ConnectionPool, HttpPoolKey};
-pub use request::{HttpHeader, HttpRequest, HttpTls, is_safe, prepare, secrets};
+pub use request::{HttpHeader, HttpRequest, HttpTls, is_safe, prepare, secrets, set_trace_context};
 pub use tls::tls_settings;
 pub use url::parse_url;
+
+/// A request that is ready to be sent.
+pub type PreparedRequest = hyper::Request<http_body_util::Full<hyper::body::Bytes>>;
 
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,7 @@ use crate::secrets::SecretSet;
 use crate::state::CallState;
 use crate::structure::World;
 use bulkhead_store::{Store, Unit};
+use bulkhead_trace::scope;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -54,12 +55,12 @@ impl CallScope {
     /// Returns the part that imports see: imports do not see how the instance is reused.
     fn into_context(self) -> CallContext {
         let Self { compartment, grants, reuse: _, deadline, slots, services, tree } = self;
-        CallContext { compartment, grants, deadline, slots, services, tree }
+        let trace = scope::current_span();
+        CallContext { compartment, grants, deadline, slots, services, tree, trace }
     }
 }
 
-/// The end of a call. The unit of work comes back in either case; after a failure, the caller drops
-/// the unit.
+/// The end of a call. The unit of work comes back; after a failure, the caller drops the unit.
 pub struct CallOutcome<T> {
     /// The unit of work, with the plugin's buffered writes.
     pub unit: Unit,
@@ -228,8 +229,7 @@ impl MountablePlugin {
         self.enter(scope, unit, (CallKind::Request, alias_lookahead), (call,)).await
     }
 
-    /// Ends a call before an instance was entered: components of this world do not serve it, or
-    /// the code is not linked.
+    /// Ends a call before an instance was entered: the code has no such export, or is not linked.
     fn cannot_enter<T>(&self, unit: Unit) -> CallOutcome<T> {
         let title = self.identity.title();
         let failure = match self.is_linked() {
@@ -257,8 +257,7 @@ impl MountablePlugin {
     {
         let tree = Arc::clone(&scope.tree);
         let call = self.call(scope, unit, entry, parameters);
-        // The measured time includes the work after the guest's last instruction: freeing much
-        // memory takes time, too.
+        // The measured time includes freeing the guest's memory, which takes time, too.
         async move { tree.cpu_meter.measure(call).await }
     }
 
@@ -340,6 +339,7 @@ fn finish<T>(
     };
     let ended = outcome::classify_termination(&state, &outcome);
     let result = outcome::settle(&state, outcome);
+    state.spans.end_call(result.is_ok());
     let unit = state.unit.take().unwrap_or_else(|| store.begin());
     CallOutcome { unit, result, ended }
 }

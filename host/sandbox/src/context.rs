@@ -4,6 +4,7 @@ use crate::call_tree::CallTree;
 use crate::compartment::Compartment;
 use crate::grants::Grants;
 use crate::host_services::HostServices;
+use bulkhead_trace::SpanContext;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,6 +25,8 @@ pub(crate) struct CallContext {
     pub(crate) services: Arc<dyn HostServices>,
     /// State that nested calls share.
     pub(crate) tree: Arc<CallTree>,
+    /// The span of the call; `None` outside of traces.
+    pub(crate) trace: Option<SpanContext>,
 }
 
 impl CallContext {

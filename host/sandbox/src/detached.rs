@@ -27,6 +27,7 @@ pub(crate) fn context(doing: &str, deadline: Instant) -> CallContext {
         slots: 1,
         services: Arc::new(DetachedServices { lines: None }),
         tree: Arc::new(CallTree::default()),
+        trace: None,
     }
 }
 

@@ -344,6 +344,18 @@ impl Grants {
         !self.granted.as_ref().is_some_and(narrows) && self.configured.contains(wanted)
     }
 
+    /// Returns the path of the mount.
+    pub(crate) fn mount(&self) -> &str {
+        &self.mount
+    }
+
+    /// Returns whether requests to the origin carry the context of their trace: only a line of the
+    /// operator decides, because the component neither reads nor writes the context.
+    pub(crate) fn passes_trace_to(&self, origin: &Origin) -> bool {
+        let wanted = Grant::Trace(Box::new(Grant::from(origin)));
+        self.granted.iter().flat_map(|granted| &**granted).any(|grant| grant.covers(&wanted))
+    }
+
     /// Returns the command that grants the mount this line. `None`: there is no mount.
     pub(crate) fn command(&self, line: &Grant) -> Option<String> {
         let is_of_mount =

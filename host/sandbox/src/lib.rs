@@ -38,7 +38,8 @@
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
 //! → component → database_plugin → compartment → compile → admission → cpu_permits
 //! → host_services → nested_refusal → caller_presence → call_tree → closing → context
-//! → detached → effect → resources → output → state → instance → trap_report → outcome → wasi
+//! → call_spans → detached → effect → resources → output → state → instance → trap_report
+//! → outcome → wasi
 //! → nested_answer → linkers → linked_database_plugin → instance_cache → imports → sandbox
 //! → describe → load → call → seal_settings → seal_plugin
 //! ```
@@ -84,6 +85,7 @@ mod slow_work;
 mod target_calls;
 
 // State.
+mod call_spans;
 mod context;
 mod detached;
 mod effect;

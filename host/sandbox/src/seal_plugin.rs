@@ -262,6 +262,7 @@ impl SealPlugin {
             slots: 1,
             services: Arc::clone(&self.services),
             tree: Arc::clone(&tree),
+            trace: None,
         };
         let identity = Arc::clone(&self.identity);
         let mut store = new_store(CallState::new(&self.resources, context, identity, None));

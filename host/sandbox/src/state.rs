@@ -3,6 +3,7 @@
 //! Does not know the imports: the layer above implements each import on this state.
 
 use crate::cache::CacheLead;
+use crate::call_spans::CallSpans;
 use crate::context::CallContext;
 use crate::contract;
 use crate::grants::Act;
@@ -13,6 +14,7 @@ use crate::output::CallOutput;
 use crate::resources::StoreResources;
 use crate::target_calls::TargetInterface;
 use bulkhead_store::{StoreFault, Unit};
+use bulkhead_trace::{OpenSpan, SpanKind};
 use bulkhead_wire::failure::Failure;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,6 +59,7 @@ pub(crate) struct CallState {
     pub(crate) conflict: bool,
     pub(crate) memory: MemoryLimiter,
     pub(crate) log_count: LogCount,
+    pub(crate) spans: CallSpans,
     /// Values that this call makes for the mount's cache. Each lead ends with the call.
     pub(crate) leads: BTreeMap<String, CacheLead>,
     /// The epoch moved since the last host call.
@@ -83,10 +86,11 @@ pub(crate) struct LogCount {
 impl CallState {
     pub(crate) fn new(
         resources: &Arc<StoreResources>,
-        context: CallContext,
+        mut context: CallContext,
         plugin: Arc<ComponentIdentity>,
         unit: Option<Unit>,
     ) -> Self {
+        let spans = CallSpans::begin(&mut context, &plugin);
         let limits = context.compartment.limits();
         let of_mount = context.compartment.taken().guest_memory();
         let all = &resources.process.guest_memory;
@@ -103,6 +107,7 @@ impl CallState {
             conflict: false,
             memory,
             log_count: LogCount::default(),
+            spans,
             leads: BTreeMap::new(),
             is_computing: false,
             target_call_began: Instant::now(),
@@ -137,16 +142,31 @@ impl CallState {
         Ok(())
     }
 
-    /// Enters a host call to a target like [`CallState::enter`], and begins its time.
-    pub(crate) fn enter_target(&mut self) -> wasmtime::Result<()> {
+    /// Enters a host call to a target like [`CallState::enter`], and begins its time and its span.
+    pub(crate) fn enter_target(&mut self, interface: TargetInterface) -> wasmtime::Result<()> {
         self.target_call_began = Instant::now();
+        self.spans.begin_host_call(self.context.trace.as_ref(), interface);
         self.enter()
     }
 
+    /// Begins the span of the exchange with the target of the host call.
+    pub(crate) fn begin_exchange(&mut self, target: impl FnOnce() -> String) {
+        if self.spans.has_host_call() {
+            let target = self.scrub(&target());
+            self.spans.begin_exchange(&target);
+        }
+    }
+
     /// Counts the host call to a target that ends now.
-    pub(crate) fn note_target(&self, interface: TargetInterface, is_answered: bool) {
+    pub(crate) fn note_target(&mut self, interface: TargetInterface, is_answered: bool) {
         let time = self.target_call_began.elapsed();
         self.resources.target_calls.note(self.mount(), interface, (is_answered, time));
+        self.spans.end_host_call(is_answered);
+    }
+
+    /// Begins the span of a host call that stays inside of the server.
+    pub(crate) fn begin_step(&self, name: &'static str) -> Option<OpenSpan> {
+        self.context.trace.as_ref()?.child(name, SpanKind::Internal)
     }
 
     pub(crate) fn limits(&self) -> &MountLimits {

@@ -27,6 +27,11 @@ pub(crate) trait RequestAnswerer: Send + Sync + 'static {
         Arc::default()
     }
 
+    /// Returns whether the trace context of requests is read.
+    fn is_tracing(&self) -> bool {
+        false
+    }
+
     /// Returns the plain HTTP place of `path`, the part of the URL path after `/v1/` exactly as
     /// sent.
     fn raw_place(&self, path: &str) -> Option<RawBasePath>;
@@ -68,6 +73,10 @@ impl RequestAnswerer for Service {
 
     fn audited_headers(&self) -> Arc<BTreeMap<String, bool>> {
         Self::audited_headers(self)
+    }
+
+    fn is_tracing(&self) -> bool {
+        Self::is_tracing(self)
     }
 
     fn raw_place(&self, path: &str) -> Option<RawBasePath> {

@@ -11,6 +11,7 @@ use bulkhead_wire::duration;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
+use bulkhead_wire::trace_parent::TraceParent;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
@@ -71,6 +72,12 @@ pub fn prefers_metrics_text(headers: &HeaderMap) -> bool {
         let is_version = |word: &str| word.eq_ignore_ascii_case("version=0.0.4");
         METRICS_TYPES.into_iter().any(is) || (is("text/plain") && words.any(is_version))
     })
+}
+
+/// Returns the trace context of a request.
+pub fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let values = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    TraceParent::parse(values("traceparent"), values("tracestate"))
 }
 
 /// Refuses too many or too large headers.

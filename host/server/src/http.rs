@@ -185,6 +185,8 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         let BodyContent { fields, raw, file, bytes: body_bytes, is_unread, refusal } = content;
         let (remote, remote_port) = (remote.ip(), remote.port());
         let metrics = self.metrics_terms(&path, arrival.origin, &head.headers);
+        let is_tracing = self.answerer.is_tracing();
+        let trace_parent = is_tracing.then(|| headers::trace_parent(&head.headers)).flatten();
         let request = Request {
             id: random::uuid()?,
             verb,
@@ -201,6 +203,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             remote,
             remote_port,
             metrics,
+            trace_parent,
         };
         Ok(ParsedRequest { request, memory, counted })
     }

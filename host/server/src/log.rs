@@ -17,8 +17,8 @@ pub use format::LogFormat;
 use bulkhead_access::log::Log;
 use bulkhead_access::log_monitors::{LogMonitors, MonitorFormat};
 use bulkhead_access::log_threshold::LogThreshold;
-use bulkhead_access::request_scope::current_request;
 use bulkhead_tls::machine_time;
+use bulkhead_trace::scope::{current_request, current_span};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::server_figures::LogFigures;
 use bulkhead_wire::sync;
@@ -193,7 +193,7 @@ impl ServerLog {
             }
             Err(TryLockError::WouldBlock) => {
                 let (time, level, event) = (machine_time(), LogLevel::Error, "panic");
-                let line = LogLine { time, level, event, request: None, pairs };
+                let line = LogLine { time, level, event, request: None, trace: None, pairs };
                 destination::write_stderr_unlocked(&line);
                 self.figures.note_line(level);
             }
@@ -253,8 +253,9 @@ impl LogWriter {
         pairs: &[(&str, String)],
     ) {
         let request = current_request();
-        let (time, request) = (machine_time(), request.as_deref());
-        let line = LogLine { time, level, event, request, pairs };
+        let trace = current_span().and_then(|span| span.sampled_trace_id());
+        let (time, request, trace) = (machine_time(), request.as_deref(), trace.as_deref());
+        let line = LogLine { time, level, event, request, trace, pairs };
         if readers == LineReaders::LogAndMonitors {
             self.destination.write(&line);
             self.figures.note_line(level);

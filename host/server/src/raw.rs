@@ -111,6 +111,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
         let headers = head.headers.iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
+        let is_tracing = self.answerer.is_tracing();
         let mut request = RawRequest {
             id: random::uuid()?,
             method: head.method.as_str().to_owned(),
@@ -122,6 +123,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             body: Vec::new(),
             refusal: None,
             remote: (remote.ip(), remote.port()),
+            trace_parent: is_tracing.then(|| headers::trace_parent(&head.headers)).flatten(),
             place,
         };
         let identified = async {

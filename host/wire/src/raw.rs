@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use crate::name::MountPath;
 use crate::request::AuditedHeader;
+use crate::trace_parent::TraceParent;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub struct RawRequest {
     pub refusal: Option<Failure>,
     /// The client's address and port.
     pub remote: (IpAddr, u16),
+    /// As [`Request::trace_parent`](crate::request::Request::trace_parent).
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// A plain HTTP answer. Requests waiting for the same change share the bytes.

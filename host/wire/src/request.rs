@@ -3,6 +3,7 @@
 use crate::description::Verb;
 use crate::failure::Failure;
 use crate::secret::Secret;
+use crate::trace_parent::TraceParent;
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::fmt;
@@ -72,6 +73,8 @@ pub struct Request {
     pub remote_port: u16,
     /// Terms of a request for metrics.
     pub metrics: MetricsTerms,
+    /// Trace context of the caller, if one was sent and the server exports traces.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// A header of a request, for the audit log.
@@ -172,6 +175,7 @@ mod tests {
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 40_112,
             metrics: MetricsTerms::default(),
+            trace_parent: None,
         };
         let text = format!("{request:?} {request:#?}");
         assert!(text.contains("database/config/orders") && text.contains("password"), "{text}");

@@ -16,6 +16,7 @@ use bulkhead_sandbox::{
     SlotRequest,
 };
 use bulkhead_store::Unit;
+use bulkhead_trace::scope::in_step;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::fields;
@@ -145,8 +146,8 @@ impl PermittedRequest<'_> {
                 let is_secret = matches!(answered.outcome, AnswerPayload::Secret(_));
                 let confirmed = answer::confirmed_tag(&answered).map(str::to_owned);
                 let ends = deadline.store_time;
-                let answer =
-                    answer::commit(self, mount, done.unit, answered, &reserved, ends).await;
+                let commit = answer::commit(self, mount, done.unit, answered, &reserved, ends);
+                let answer = in_step("commit", commit).await;
                 reserved.retain(|one| answer.is_err() || confirmed.as_deref() != Some(one.tag()));
                 let is_lease = is_secret && answer.is_ok();
                 (answer, is_lease)

@@ -27,6 +27,7 @@ use bulkhead_access::sealing::InFlight;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::{Mount, MountPhase};
 use bulkhead_sandbox::CallerPresence;
+use bulkhead_trace::scope::describe_request;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::description::RawAccess;
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -109,6 +110,7 @@ fn count(core: &Core, destination: Option<&Destination<'_>>, answer: RawResponse
     let mount = destination.map_or("", Destination::mount);
     let outcome = RequestOutcome::of_status(answer.status);
     core.traffic.note(mount, (OperationClass::Plain, outcome), None);
+    describe_request(mount, OperationClass::Plain.word());
     answer
 }
 

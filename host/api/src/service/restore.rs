@@ -1,10 +1,10 @@
 //! The replacement of all data after the request that restores a snapshot.
 
 use super::Service;
-use bulkhead_access::request_scope::of_current_request;
 use bulkhead_core::Core;
 use bulkhead_core::restoring::RestoreOutcome;
 use bulkhead_store::PreparedRestore;
+use bulkhead_trace::scope::of_current_request;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;

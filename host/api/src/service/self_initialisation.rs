@@ -184,6 +184,7 @@ impl Service {
             remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
             remote_port: 0,
             metrics: MetricsTerms::default(),
+            trace_parent: None,
         };
         let (status, _, bytes) = self.handle(request).await.into_bytes();
         let answer = serde_json::from_slice(&bytes).unwrap_or(Value::Null);

@@ -9,6 +9,7 @@ use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;
+use bulkhead_trace::Tracer;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
@@ -103,6 +104,16 @@ impl Bed {
         bed
     }
 
+    /// With the probe, and spans in this tracer.
+    pub(crate) async fn traced(name: &str, tracer: &Arc<Tracer>) -> Self {
+        let name = format!("bulkhead-core-{name}-{}", std::process::id());
+        let (traces, officials) = (Some(Arc::clone(tracer)), vec![official("probe")]);
+        let change = |settings| ServiceSettings { traces, officials, ..settings };
+        let bed = Self::started(std::env::temp_dir().join(name), change).await.unwrap();
+        bed.service.open_dev(&Secret::new("root")).await.unwrap();
+        bed
+    }
+
     async fn started(
         directory: PathBuf,
         change: impl FnOnce(ServiceSettings) -> ServiceSettings,
@@ -133,6 +144,7 @@ impl Bed {
             log_threshold: Arc::default(),
             log_monitors: Arc::default(),
             figures: ServerFigures::default(),
+            traces: None,
         };
         let service = Service::start(SandboxRuntime::new().unwrap(), change(settings)).await?;
         Ok(Self { service, directory, log })
@@ -244,6 +256,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         remote,
         remote_port: 40_112,
         metrics: MetricsTerms::default(),
+        trace_parent: None,
     }
 }
 

@@ -52,6 +52,7 @@ mod stops;
 mod stored;
 mod strangers;
 mod tokens;
+mod traces;
 mod unavailable;
 mod uploads;
 mod wrapping;

@@ -7,6 +7,7 @@ use super::wake_timer::wake_timer;
 use crate::core::Core;
 use bulkhead_access::background::{Claim, DueOutcome, DueWork};
 use bulkhead_store::{Address, Space};
+use bulkhead_trace::scope::in_due_work;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -16,11 +17,21 @@ impl DueWork for Core {
         let Ok(_inside) = self.mounts.enter_work(key).await else {
             return Ok(DueOutcome::Moot);
         };
+        let traces = self.process.settings.traces.as_ref();
+        let begin = |kind| traces.and_then(|traces| traces.begin_due_work(kind));
         match space {
-            Space::Lease | Space::Reservation => end_due_lease(&self, &claim).await,
-            Space::Token => end_token(&self, key).await.map(|()| DueOutcome::Done),
-            Space::Core => self.oidc.rotate_when_due(&claim).await.map(|()| DueOutcome::Done),
-            _ => wake_timer(&self, &claim).await,
+            Space::Lease | Space::Reservation => {
+                in_due_work(begin("revocation"), end_due_lease(&self, &claim)).await
+            }
+            Space::Token => {
+                let ended = in_due_work(begin("token-end"), end_token(&self, key)).await;
+                ended.map(|()| DueOutcome::Done)
+            }
+            Space::Core => {
+                let rotated = self.oidc.rotate_when_due(&claim);
+                in_due_work(begin("key-rotation"), rotated).await.map(|()| DueOutcome::Done)
+            }
+            _ => in_due_work(begin("timer"), wake_timer(&self, &claim)).await,
         }
     }
 }

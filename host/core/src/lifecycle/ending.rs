@@ -9,9 +9,9 @@ use crate::leases::{LeasePrefix, OnFailure};
 use crate::mounts::{ClosedGate, Mount, MountRecord};
 use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
-use bulkhead_access::request_scope::of_current_request;
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_sandbox::{CallKind, MountStop};
+use bulkhead_trace::scope::of_current_request;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
@@ -138,13 +138,13 @@ pub(super) async fn log_and_pause(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_access::request_scope::{current_request, in_request};
+    use bulkhead_trace::scope::{current_request, in_request};
 
     #[tokio::test]
     async fn watches_of_request_lack_its_id() {
         let sealing = SealSignal::new(&Arc::default());
         let id = || async { current_request() };
-        let (watch, own) = in_request("5e1c", async {
+        let (watch, own) = in_request("5e1c", None, async {
             let watch = spawn_in_flight(&sealing, id()).unwrap();
             let own = spawn_in_flight(&sealing, of_current_request(id())).unwrap();
             (watch.await.unwrap(), own.await.unwrap())

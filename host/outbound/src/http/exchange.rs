@@ -9,7 +9,7 @@ use super::meter::ByteMeter;
 use super::pool::{ConnectionPool, HttpPoolKey};
 use super::tls::HttpTlsSettings;
 use super::tunnel;
-use crate::addresses::{self, AllowedAddresses, Origin};
+use crate::addresses::{self, AddressRemedy, AllowedAddresses, Origin};
 use crate::connections::ConnectionPermit;
 use crate::limits;
 use crate::proxy::HttpProxy;
@@ -155,6 +155,47 @@ async fn send_through_proxy(
         407 => Err(ProxyFault::Refused(407).into()),
         _ => Ok(answered),
     }
+}
+
+/// A server that the configuration of this server names; no component or caller chose the server.
+#[derive(Clone)]
+pub struct ConfiguredServer {
+    /// The server.
+    pub origin: Origin,
+    /// The proxy between Bulkhead and the server, if any.
+    pub proxy: Option<Arc<HttpProxy>>,
+    /// `None`: the requests go in clear.
+    pub secured: Option<HttpTlsSettings>,
+}
+
+/// Asks a server of the configuration, over a separate connection. Redirects are answers. Private
+/// and loopback addresses are allowed; metadata services and link-local addresses are not.
+///
+/// # Errors
+/// There was no complete answer until `until`.
+pub async fn ask_configured(
+    server: ConfiguredServer,
+    until: Instant,
+    request: hyper::Request<Full<Bytes>>,
+) -> Result<HttpAnswer, HttpFault> {
+    let ConfiguredServer { origin, proxy, secured } = server;
+    let reach = AllowedAddresses {
+        networks: Vec::new(),
+        everything: true,
+        own: Arc::new([]),
+        remedy: AddressRemedy::new(|_| "no grant applies".to_owned()),
+    };
+    let answer = async {
+        let meter = ByteMeter::new(&Arc::default(), usize::MAX);
+        if let Some(proxy) = proxy {
+            tunnel::check(&origin, &reach)?;
+            return Box::pin(send_through_proxy(&proxy, &origin, secured, meter, request)).await;
+        }
+        let (mut connection, _) = dial_server(&origin, &reach, secured).await?;
+        let most = limits::METADATA_ANSWER_BYTES;
+        Ok::<_, HttpFault>(connection.send_metered(request, meter, most).await?)
+    };
+    timeout_at(until, answer).await.unwrap_or(Err(HttpFault::TimedOut))
 }
 
 /// Asks the metadata service at `address`, in clear, because the service is on the machine's own

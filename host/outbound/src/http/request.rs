@@ -6,19 +6,25 @@
 use crate::addresses::Origin;
 use crate::limits;
 use bulkhead_wire::failure::quoted;
+use bulkhead_wire::trace_parent::TraceParent;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{HOST, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 
-/// Headers about the connection, which only the host sets.
-const HOST_ONLY_HEADERS: [&str; 9] = [
+/// Headers of a trace context.
+const TRACE_PARENT: &str = "traceparent";
+const TRACE_STATE: &str = "tracestate";
+/// Headers about the connection and the trace, which only the host sets.
+const HOST_ONLY_HEADERS: [&str; 11] = [
     "connection",
     "content-length",
     "expect",
     "host",
     "keep-alive",
     "te",
+    TRACE_PARENT,
+    TRACE_STATE,
     "trailer",
     "transfer-encoding",
     "upgrade",
@@ -128,6 +134,17 @@ pub fn prepare(
     Ok(prepared)
 }
 
+/// Adds the context of a trace to a prepared request.
+pub fn set_trace_context(request: &mut hyper::Request<Full<Bytes>>, parent: &TraceParent) {
+    let state = parent.state.as_deref().map(HeaderValue::from_str);
+    if let Ok(value) = HeaderValue::try_from(parent.to_string()) {
+        request.headers_mut().insert(TRACE_PARENT, value);
+    }
+    if let Some(Ok(value)) = state {
+        request.headers_mut().insert(TRACE_STATE, value);
+    }
+}
+
 fn method(text: &str) -> Result<Method, String> {
     let method = Method::from_bytes(text.as_bytes()).ok();
     let method = method.filter(|method| *method != Method::CONNECT && *method != Method::TRACE);
@@ -208,6 +225,8 @@ mod tests {
             (&[("proxy-authorization", "x")], "set by the host"),
             (&[("upgrade", "h2c")], "set by the host"),
             (&[("expect", "100-continue")], "set by the host"),
+            (&[("Traceparent", "00-x")], "set by the host"),
+            (&[("tracestate", "a=1")], "set by the host"),
             (&many, "64 headers"),
             (&[("x", &large)], "32 KiB"),
         ] {

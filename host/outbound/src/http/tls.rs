@@ -7,6 +7,7 @@ use bulkhead_tls::{ServerName, TlsClient};
 use std::sync::Arc;
 
 /// TLS settings of a connection.
+#[derive(Clone)]
 pub struct HttpTlsSettings {
     pub(super) client: Arc<TlsClient>,
     /// The name that the certificate must bear.

@@ -61,6 +61,8 @@ pub(super) fn narrow(granted: IpNet, ceiling: Option<&[IpNet]>) -> Vec<IpNet> {
 fn is_below(ceiling: &[GrantPattern], grant: &Grant) -> bool {
     match grant {
         Grant::Limit(line) => line.is_at_most(&ceiling_limit(ceiling, line)),
+        // The context reaches no server that the component may not ask.
+        Grant::Trace(targets) => is_below(ceiling, targets),
         _ => ceiling.iter().any(|most| contains(most, grant)),
     }
 }

@@ -63,6 +63,8 @@ pub enum Grant {
     Database(DatabasePlugins),
     /// Tokens that prove the mount's identity to others: `identity:token`.
     IdentityToken,
+    /// The context of traces in requests to the targets of an `http` line.
+    Trace(Box<Grant>),
     /// A limit that replaces the default.
     Limit(LimitLine),
 }
@@ -116,8 +118,9 @@ pub enum DatabasePlugins {
     Named(String),
 }
 
-const ACTS: [&str; 9] =
-    ["http", "sql", "ldap", "address", "ambient", "crypto", "database", "identity", "limit"];
+const ACTS: [&str; 10] = [
+    "http", "sql", "ldap", "address", "ambient", "crypto", "database", "identity", "trace", "limit",
+];
 
 /// The target that stands for every target of an act.
 const ANY: &str = "*";
@@ -170,6 +173,7 @@ impl Grant {
             (Self::Anywhere(OutboundProtocol::Http), Self::Http { .. })
             | (Self::Anywhere(OutboundProtocol::Ldap), Self::Ldap { .. })
             | (Self::Database(DatabasePlugins::Any), Self::Database(_)) => true,
+            (Self::Trace(targets), Self::Trace(wanted)) => targets.covers(wanted),
             _ => self == wanted,
         }
     }
@@ -203,6 +207,7 @@ impl Grant {
                 quoted(target),
                 spelling::hint(target, &[TOKEN])
             )),
+            "trace" => Self::read(&format!("http:{target}")).map(Box::new).map(Self::Trace),
             "limit" => LimitLine::parse(target).map(Self::Limit),
             other => {
                 Err(format!("there is no act {}{}", quoted(other), spelling::hint(other, &ACTS)))
@@ -262,6 +267,10 @@ impl fmt::Display for Grant {
             Self::Database(DatabasePlugins::Any) => write!(f, "database:{ANY}"),
             Self::Database(DatabasePlugins::Named(name)) => write!(f, "database:{name}"),
             Self::IdentityToken => write!(f, "identity:{TOKEN}"),
+            Self::Trace(targets) => {
+                let line = targets.to_string();
+                write!(f, "trace:{}", line.strip_prefix("http:").unwrap_or_default())
+            }
             Self::Limit(line) => write!(f, "limit:{line}"),
         }
     }

@@ -1,5 +1,7 @@
 //! Tests of grants: allowed and refused acts, and the texts of refusals.
 
+mod trace_context;
+
 use super::*;
 use bulkhead_outbound::addresses::{AddressRefusal, ServerHost};
 use std::net::{IpAddr, Ipv4Addr};

@@ -85,6 +85,9 @@ impl Host for CallState {
             Ok(target) => send(self, target, request, &meter).await,
             Err(refused) => Err(refused),
         };
+        if let Ok(response) = &done {
+            self.spans.note_status(response.status);
+        }
         self.note_target(TargetInterface::Http, done.is_ok());
         if meter.is_over() {
             return Err(ExceededLimit::size("http-bytes", self.limits().http_bytes).into());
@@ -98,7 +101,7 @@ fn check_request(
     state: &mut CallState,
     request: contract::Request,
 ) -> wasmtime::Result<(AskedRequest, Result<HttpTarget, Failure>)> {
-    state.enter_target()?;
+    state.enter_target(TargetInterface::Http)?;
     let most = state.limits().http_calls;
     if state.context.tree.count_http_call() > most {
         return Err(ExceededLimit::count("http-calls", most).into());
@@ -218,8 +221,14 @@ async fn exchange(
         kept: Arc::clone(&state.resources.kept),
         purpose: HttpPoolKey::of(state.context.compartment.mount(), &origin, tls),
     });
-    let request = http::prepare(&origin, uri, request)?;
+    let mut request = http::prepare(&origin, uri, request)?;
     let connection = acquire_connection(state, until).await?;
+    state.begin_exchange(|| origin.to_string());
+    if state.context.grants.passes_trace_to(&origin)
+        && let Some(parent) = state.spans.context_for_target(state.context.trace.as_ref())
+    {
+        http::set_trace_context(&mut request, &parent);
+    }
     let meter = meter.clone();
     let exchange =
         HttpExchange { origin, reach, proxy, secured, until, meter, connection, keeping };

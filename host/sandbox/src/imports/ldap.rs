@@ -38,6 +38,7 @@ impl Host for CallState {
         let done = async {
             let login = LdapLogin::new(&target, servers?, &self.resources.tls)?;
             let connection = acquire_connection(self).await?;
+            self.begin_exchange(|| target.urls.join(","));
             let mount_logins = logins(self);
             let opened =
                 run_detached(self, async move { LdapSession::open(&login, &mount_logins).await })
@@ -145,7 +146,7 @@ fn check_servers(
     target: contract::Target,
     values: &[String],
 ) -> wasmtime::Result<(DirectoryTarget, GrantedServers)> {
-    state.enter_target()?;
+    state.enter_target(TargetInterface::Ldap)?;
     let target = DirectoryTarget::from(target);
     let secrets = [Some(&target.password), target.tls.client_key.as_ref()];
     for secret in secrets.into_iter().flatten().chain(values) {
@@ -187,6 +188,7 @@ async fn with_session<T>(
 ) -> Result<T, LdapFailure> {
     let login = LdapLogin::new(target, servers?, &state.resources.tls)?;
     let connection = acquire_connection(state).await?;
+    state.begin_exchange(|| target.urls.join(","));
     let key = LdapPoolKey::new(state.mount(), target);
     let (idle, lent) = state.resources.directories.take(&key, login.reaches());
     let mount_logins = logins(state);

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 /// Replacement for an invalid name.
 const UNNAMED: &str = "unnamed";
 /// Names in a line that only the host writes.
-const RESERVED_NAMES: [&str; 7] =
-    ["event", "level", "mount", "plugin", "request_id", "time", "version"];
+const RESERVED_NAMES: [&str; 8] =
+    ["event", "level", "mount", "plugin", "request_id", "time", "trace_id", "version"];
 
 impl Host for CallState {
     fn write(

@@ -92,7 +92,7 @@ fn check_endpoints(
     state: &mut CallState,
     target: contract::Target,
 ) -> wasmtime::Result<(DatabaseTarget, Result<Vec<AllowedAddresses>, SqlFailure>)> {
-    state.enter_target()?;
+    state.enter_target(TargetInterface::Sql)?;
     let target = DatabaseTarget::from(target);
     let (grants, own) = (&state.context.grants, &state.resources.own_addresses);
     let reach = |end: &DatabaseEndpoint| {
@@ -105,8 +105,9 @@ fn check_endpoints(
 }
 
 /// Returns the pool of the call's connection, and the addresses to which each endpoint may resolve.
+/// Begins the span of the exchange.
 fn admit(
-    state: &CallState,
+    state: &mut CallState,
     target: &DatabaseTarget,
     endpoints: Result<Vec<AllowedAddresses>, SqlFailure>,
 ) -> Result<(PoolKey, Vec<AllowedAddresses>), SqlFailure> {
@@ -116,6 +117,7 @@ fn admit(
         return Err(failed(NOT_GRANTED, "sql is for calls about a connection"));
     };
     state.context.tree.secrets.add(&target.password);
+    state.begin_exchange(|| endpoint_names(target));
     Ok((key, reaches))
 }
 

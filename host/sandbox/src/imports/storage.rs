@@ -4,6 +4,7 @@
 //! mount's uuid here, and nowhere else.
 
 use crate::bindings::secrets_engine::bulkhead::plugin::storage::{Entry, Host};
+use crate::call_spans::end_step;
 use crate::call_tree::SideEffect;
 use crate::contract::Failure;
 use crate::grants::Act;
@@ -17,7 +18,10 @@ impl Host for CallState {
         granted!(self, Act::Storage);
         // The unit of work keeps each read until the commit, even if no record was found.
         self.charge_row(key.len())?;
-        Ok(get(self, &key).await)
+        let span = self.begin_step("storage.get");
+        let found = get(self, &key).await;
+        end_step(span, found.is_ok());
+        Ok(found)
     }
 
     fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), Failure>> {
@@ -42,7 +46,9 @@ impl Host for CallState {
         granted!(self, Act::Storage);
         // The unit of work keeps the range and each of its keys.
         self.charge_row(prefix.len().saturating_mul(2).saturating_add(after.len()))?;
+        let span = self.begin_step("storage.keys");
         let listed = keys(self, &prefix, &after, limit).await;
+        end_step(span, listed.is_ok());
         let place = limits::LISTED_KEY_BYTES.saturating_add(prefix.len());
         self.charge(listed.iter().flatten().map(|key| key.len().saturating_add(place)).sum())?;
         Ok(listed)
@@ -56,7 +62,9 @@ impl Host for CallState {
     ) -> wasmtime::Result<Result<Vec<(String, Entry)>, Failure>> {
         granted!(self, Act::Storage);
         self.charge_row(prefix.len().saturating_mul(2).saturating_add(after.len()))?;
+        let span = self.begin_step("storage.scan");
         let found = scan(self, &prefix, &after, limit).await;
+        end_step(span, found.is_ok());
         // The unit of work keeps each record twice: as a key of the range, and with its value.
         let place = (limits::LISTED_KEY_BYTES + limits::ROW_BYTES)
             .saturating_add(prefix.len().saturating_mul(2));
@@ -75,6 +83,7 @@ impl Host for CallState {
         granted!(self, Act::Storage);
         let is_changed = self.context.tree.effect() == SideEffect::Effect;
         self.context.tree.note_commit();
+        let span = self.begin_step("storage.checkpoint");
         let done = match self.unit() {
             Ok(unit) => {
                 if is_changed {
@@ -84,6 +93,7 @@ impl Host for CallState {
             }
             Err(refused) => return Ok(Err(refused)),
         };
+        end_step(span, done.is_ok());
         Ok(done.map(Option::unwrap_or_default).map_err(|fault| self.record_fault(fault)))
     }
 }

@@ -145,7 +145,8 @@ impl LogDestination {
 
     /// Writes a line about the file to standard error.
     fn notify(&self, level: LogLevel, event: &str, pairs: &[(&str, String)]) {
-        let line = LogLine { time: machine_time(), level, event, request: None, pairs };
+        let line =
+            LogLine { time: machine_time(), level, event, request: None, trace: None, pairs };
         write_stderr(self.is_journal, level, &line.text(self.format));
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct LogLine<'a> {
     pub(super) event: &'a str,
     /// Id of the request in which the line was written.
     pub(super) request: Option<&'a str>,
+    /// Id of the trace in which the line was written, if the trace is sampled.
+    pub(super) trace: Option<&'a str>,
     pub(super) pairs: &'a [(&'a str, String)],
 }
 
@@ -51,8 +53,9 @@ impl LogLine<'_> {
         let (time, level) = (format_time(self.time), self.level.word());
         let mut line = format!("time={time} level={level} event={}", self.event);
         let request = self.request.map(|request| ("request_id", request));
+        let trace = self.trace.map(|trace| ("trace_id", trace));
         let pairs = self.pairs.iter().map(|(name, value)| (*name, value.as_str()));
-        for (name, value) in request.into_iter().chain(pairs) {
+        for (name, value) in request.into_iter().chain(trace).chain(pairs) {
             line.push(' ');
             line.push_str(name);
             line.push('=');
@@ -66,10 +69,11 @@ impl LogLine<'_> {
         let time = format_time(self.time);
         let own = [("time", time.as_str()), ("level", self.level.word()), ("event", self.event)];
         let request = self.request.map(|request| ("request_id", request));
+        let trace = self.trace.map(|trace| ("trace_id", trace));
         let pairs = self.pairs.iter().map(|(name, value)| (*name, value.as_str()));
         let mut line = String::new();
         let mut names: Vec<&str> = Vec::new();
-        for (name, value) in own.into_iter().chain(request).chain(pairs) {
+        for (name, value) in own.into_iter().chain(request).chain(trace).chain(pairs) {
             // The first value of a name counts: no pair replaces a member of the log itself.
             if !names.contains(&name) {
                 line.push(if names.is_empty() { '{' } else { ',' });
@@ -143,7 +147,7 @@ mod tests {
             pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let time = OffsetDateTime::from_unix_timestamp_nanos(1_795_000_000_007_000_000).unwrap();
         let (level, event) = (LogLevel::Warn, "rotation-delayed");
-        LogLine { time, level, event, request, pairs: &pairs }.text(format)
+        LogLine { time, level, event, request, trace: None, pairs: &pairs }.text(format)
     }
 
     fn line(pairs: &[(&str, &str)]) -> String {

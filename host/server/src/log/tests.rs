@@ -2,7 +2,7 @@
 
 use super::*;
 use bulkhead_access::log_monitors::{LogMonitor, MonitorFormat};
-use bulkhead_access::request_scope::in_request;
+use bulkhead_trace::scope::in_request;
 use std::fs;
 use std::path::Path;
 use std::task::{Context, Poll, Waker};
@@ -33,7 +33,7 @@ async fn lines_of_request_have_its_id() {
     let folder = scratch("request");
     let file = folder.join("server.log");
     let log = log_to(&file, LogFormat::Json);
-    in_request("5e1c", async { log.line(LogLevel::Info, "sealed", &[]) }).await;
+    in_request("5e1c", None, async { log.line(LogLevel::Info, "sealed", &[]) }).await;
     log.line(LogLevel::Info, "unsealed", &[]);
     log.line(LogLevel::Debug, "detail", &[]);
     let text = fs::read_to_string(&file).unwrap();

@@ -60,13 +60,19 @@ pub(super) fn as_recorded(request: &RawRequest, access: &RawAccess) -> Request {
         remote,
         remote_port,
         metrics: MetricsTerms::default(),
+        trace_parent: None,
     }
 }
 
-/// Returns the headers for the component, without headers that bear a token of the host.
+/// Headers of a trace context, which only the host reads and writes.
+const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
+
+/// Returns the headers for the component, without headers that bear a token of the host, and
+/// without the context of a trace.
 pub(super) fn handed_on(access: &RawAccess, request: &RawRequest) -> Vec<RawHeader> {
     let headers = request.headers.iter().filter(|(name, value)| {
         access.headers.contains(name)
+            && !TRACE_HEADERS.contains(&name.as_str())
             && !(name == "authorization" && value.split(' ').any(bears_our_prefix))
     });
     headers.map(|(name, value)| RawHeader { name: name.clone(), value: value.clone() }).collect()

@@ -73,6 +73,7 @@ fn request(path: &str) -> Request {
         remote: "192.0.2.1".parse().unwrap(),
         remote_port: 1,
         metrics: MetricsTerms::default(),
+        trace_parent: None,
     }
 }
 

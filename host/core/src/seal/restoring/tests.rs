@@ -114,6 +114,7 @@ impl ServiceBed {
             log_threshold: Arc::default(),
             log_monitors: Arc::default(),
             figures: ServerFigures::default(),
+            traces: None,
         };
         let data = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
         let process = ProcessState::new(settings, SandboxRuntime::new().unwrap(), &data);

@@ -31,6 +31,8 @@ fn every_documented_grant_form_prints_as_written() {
         "crypto:generate-key",
         "database:*",
         "database:postgresql-database-plugin",
+        "trace:https://api.example.com:443",
+        "trace:*",
         "limit:memory=64MiB",
         "limit:deadline=30s",
         "limit:http-calls=20",

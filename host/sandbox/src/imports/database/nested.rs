@@ -84,7 +84,7 @@ impl NestedCall {
 
     /// Converts the outcome into a result. A refusal gets the sentence of the plugin's description
     /// for the refusal's code.
-    pub(super) fn settle<T>(self, outcome: EntryResult<T, Refusal>) -> Result<T, Failure> {
+    pub(super) fn settle<T>(mut self, outcome: EntryResult<T, Refusal>) -> Result<T, Failure> {
         let mut refused = None;
         let outcome = outcome.map(|entered| {
             entered.map(|done| {
@@ -97,6 +97,7 @@ impl NestedCall {
             })
         });
         let settled = settle(self.store.data(), outcome);
+        self.store.data_mut().spans.end_call(settled.is_ok());
         // `settle` keeps kind and message; the pairs that engines read are added again here.
         settled.map_err(|failure| match refused {
             Some(refused) => Failure { message: failure.message, ..refused },
