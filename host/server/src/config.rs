@@ -13,6 +13,7 @@ mod hcl_text;
 mod initialize;
 mod json_text;
 mod listener;
+mod listener_telemetry;
 mod logging;
 mod outbound;
 mod plugins;
@@ -36,6 +37,9 @@ pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::{KeeperAccess, SealSettings};
 pub(crate) use shutdown::ShutdownSettings;
+#[cfg(test)]
+pub(crate) use telemetry::access_to;
+pub(crate) use telemetry::{CollectorAccess, TelemetrySettings};
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
@@ -90,6 +94,7 @@ const WORDS: SectionWords = SectionWords {
         "ambient",
         "outbound",
         "plugin_signatures",
+        "telemetry",
     ],
     foreign: vault::ROOT,
 };
@@ -139,6 +144,8 @@ pub(crate) struct Config {
     pub(crate) shutdown: ShutdownSettings,
     /// Log of the server.
     pub(crate) log: LogSettings,
+    /// Export of traces.
+    pub(crate) telemetry: TelemetrySettings,
     /// Settings of the file without effect.
     pub(crate) notices: Vec<ConfigNotice>,
 }
@@ -170,6 +177,7 @@ impl Config {
             suspend_due_work: false,
             shutdown: ShutdownSettings::default(),
             log: LogSettings::default(),
+            telemetry: TelemetrySettings::default(),
             notices: Vec::new(),
         }
     }
@@ -248,6 +256,7 @@ impl Config {
             suspend_due_work: flag("suspend_due_work"),
             shutdown: shutdown::settings(file),
             log: logging::settings(file),
+            telemetry: telemetry::settings(file),
             notices: Vec::new(),
         };
         let data = storage::data_directory(file);

@@ -203,6 +203,11 @@ fn check_files(config: &Config, diagnosis: &mut Diagnosis) {
         "outbound",
         production::check_outbound(config).map(|()| "proxy and authorities are usable".to_owned()),
     );
+    let telemetry = production::check_telemetry(config);
+    if telemetry != Ok(false) {
+        let usable = telemetry.map(|_| "the export of traces is usable".to_owned());
+        diagnosis.add_result("telemetry", usable);
+    }
     if let Some(directory) = &config.plugin_directory {
         let readable = format!("components can be read from {}", directory.path().display());
         let checked = production::check_plugin_directory(config);

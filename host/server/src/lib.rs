@@ -11,8 +11,8 @@
 //! → hardening → headers → log → proxies → target → tls → write_timeout → body_budget
 //! → client_concurrency → answerer → config → connection_slots → dev_tls → answer_budget → body
 //! → options → answer_body → handed_sockets → http → connection → raw → listener
-//! → service_manager → signals → seal_wrapper → process → dev → production → diagnose
-//! → start_check → inspect → snapshot_file → data_check
+//! → service_manager → signals → seal_wrapper → trace_export → process → dev → production
+//! → diagnose → start_check → inspect → snapshot_file → data_check
 //! ```
 
 mod answer_body;
@@ -53,4 +53,5 @@ pub mod snapshot_file;
 pub mod start_check;
 pub mod target;
 mod tls;
+mod trace_export;
 mod write_timeout;

@@ -10,6 +10,7 @@ use crate::options::LogOptions;
 use crate::seal_wrapper::{self, KeeperSurroundings};
 use crate::service_manager::ServiceManager;
 use crate::signals::{LogSource, RenewedParts, ServerSignals};
+use crate::trace_export::TraceExporter;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_api::Service;
 use bulkhead_core::seal_setting::SealSetting;
@@ -62,6 +63,8 @@ pub(crate) struct StartedServer {
     manager: ServiceManager,
     log: Arc<dyn Log>,
     log_source: LogSource,
+    /// The export of traces, if configured.
+    traces: Option<TraceExporter>,
 }
 
 impl StartedServer {
@@ -106,11 +109,15 @@ impl StartedServer {
             };
             seal_wrapper::keeper(access, surroundings)
         })?;
+        let ratio = config.telemetry.sample_ratio;
+        let traces = config.telemetry.load(&outbound)?;
+        let traces = traces.map(|access| TraceExporter::start(access, ratio, &log));
         let settings = ServiceSettings {
             own_addresses,
             outbound,
             seal,
             figures,
+            traces: traces.as_ref().map(|traces| Arc::clone(traces.tracer())),
             own_url: doors.iter().find_map(BoundSocket::dialled_url).unwrap_or_default(),
             log_threshold: Arc::clone(log_source.log.threshold()),
             log_monitors: Arc::clone(log_source.log.monitors()),
@@ -118,7 +125,7 @@ impl StartedServer {
         };
         let service = Service::start(runtime, settings).await;
         let service = service.map_err(|failure| failure.message)?;
-        Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source })
+        Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source, traces })
     }
 
     /// The service, for the preparations of a mode before the server accepts clients.
@@ -143,6 +150,9 @@ impl StartedServer {
     /// Never; the end of [`StartedServer::serve`] has the same form.
     pub(crate) async fn stop_early(self) -> Result<(), String> {
         self.service.stop().await;
+        if let Some(traces) = self.traces {
+            traces.finish(Instant::now() + self.config.shutdown.timeout).await;
+        }
         self.log_source.log.report_last_floods();
         self.log.line(LogLevel::Info, "stopped", &[("all-requests-answered", true.to_string())]);
         Ok(())
@@ -169,7 +179,8 @@ impl StartedServer {
     /// # Errors
     /// The error of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, config, doors, scheduler, signals, manager, log, log_source } = self;
+        let Self { service, config, doors, scheduler, signals, manager, log, log_source, traces } =
+            self;
         if prepared.is_err() {
             service.stop().await;
             return prepared;
@@ -206,6 +217,7 @@ impl StartedServer {
             tls,
             manager: manager.clone(),
             log: log_source,
+            traces: traces.as_ref().map(|traces| Arc::clone(traces.tracer())),
             config_file: config.file.clone(),
         };
         let signalled = async {
@@ -221,7 +233,7 @@ impl StartedServer {
         let (of_api, of_scheduler, deadline) =
             tokio::join!(serve(doors, config.listener), of_scheduler, signalled);
         let stop = Stop { service: &service, manager: &manager, log: &server_log };
-        stop.finish([of_api, of_scheduler], deadline).await;
+        stop.finish([of_api, of_scheduler], traces, deadline).await;
         Ok(())
     }
 }
@@ -251,12 +263,20 @@ impl Stop<'_> {
     }
 
     /// Closes the store, until `deadline` at most: a store that is not closed is recovered at the
-    /// next start, as after the death of the process.
-    async fn finish(&self, listeners: [DrainOutcome; 2], deadline: Instant) {
+    /// next start, as after the death of the process. Then sends the last spans.
+    async fn finish(
+        &self,
+        listeners: [DrainOutcome; 2],
+        traces: Option<TraceExporter>,
+        deadline: Instant,
+    ) {
         // The other half of the rest is for the closing of the store.
         let patience = deadline.saturating_duration_since(Instant::now()) / 2;
         let stop = self.service.stop_within(patience);
         let is_closed = tokio::time::timeout_at(deadline, stop).await.is_ok();
+        if let Some(traces) = traces {
+            traces.finish(deadline).await;
+        }
         let is_complete = listeners.iter().all(|listener| listener.is_complete);
         self.log.report_last_floods();
         let cut: usize = listeners.iter().map(|listener| listener.cut).sum();
@@ -334,5 +354,6 @@ pub(crate) fn service_settings(
         log_threshold: Arc::default(),
         log_monitors: Arc::default(),
         figures: ServerFigures::default(),
+        traces: None,
     }
 }

@@ -103,6 +103,16 @@ pub(crate) fn check_outbound(config: &Config) -> Result<(), String> {
     config.outbound.load(&environment).map(drop)
 }
 
+/// Reads the files that `telemetry` names. Returns false if there is no collector.
+///
+/// # Errors
+/// The unusable file, and the remedy.
+pub(crate) fn check_telemetry(config: &Config) -> Result<bool, String> {
+    // An unusable `outbound` has a result of its own.
+    let outbound = config.outbound.load(&environment).unwrap_or_default();
+    config.telemetry.load(&outbound).map(|access| access.is_some())
+}
+
 /// Reads the keys that `seal` names and, if the data directory is empty, the variables and files of
 /// `initialize`. Returns the seal.
 ///

@@ -10,6 +10,7 @@ use crate::service_manager::ServiceManager;
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_tls::ListenerTls;
+use bulkhead_trace::Tracer;
 use bulkhead_wire::log_level::LogLevel;
 use std::convert::Infallible;
 use std::io;
@@ -39,6 +40,8 @@ pub(crate) struct RenewedParts {
     pub(crate) tls: Vec<Arc<ListenerTls>>,
     pub(crate) manager: ServiceManager,
     pub(crate) log: LogSource,
+    /// The tracer, if the configuration names a collector.
+    pub(crate) traces: Option<Arc<Tracer>>,
     /// File of the configuration, if there is one.
     pub(crate) config_file: Option<PathBuf>,
 }
@@ -96,18 +99,22 @@ impl StopSignals {
 
 impl RenewedParts {
     /// Reopens the log and the audit files and rereads the certificate at each SIGHUP, which an
-    /// operator sends after rotating the files. Of the configuration, only the level of the log is
-    /// read again: half of the settings cannot change in a running server.
+    /// operator sends after rotating the files. Of the configuration, only the level of the log
+    /// and the ratio of sampled traces are read again: half of the settings cannot change in a
+    /// running server.
     async fn renew_at_each(self, mut hangup: Signal) -> Infallible {
         while hangup.recv().await.is_some() {
             let pairs = [
                 ("signal", "SIGHUP".to_owned()),
-                ("configuration", "unchanged until the next start, but for log_level".to_owned()),
+                (
+                    "configuration",
+                    "unchanged until the next start, but for log_level and sample_ratio".to_owned(),
+                ),
             ];
             self.log.log.reopen().await;
             self.log.log.line(LogLevel::Info, "reopening-audit", &pairs);
             self.manager.reloading().await;
-            self.renew_log_level();
+            self.renew_settings();
             self.service.reopen_audit().await;
             for tls in &self.tls {
                 tls.renew().await;
@@ -117,13 +124,16 @@ impl RenewedParts {
         std::future::pending().await
     }
 
-    fn renew_log_level(&self) {
+    fn renew_settings(&self) {
         let Some(file) = &self.config_file else { return };
         let LogSource { log, options } = &self.log;
         let Ok(config) = Config::read(file) else {
             let pairs = [("remedy", "bulkhead server --config FILE --check".to_owned())];
             return log.line(LogLevel::Warn, "configuration-not-read", &pairs);
         };
+        if let Some(traces) = &self.traces {
+            traces.set_ratio(config.telemetry.sample_ratio);
+        }
         let level = options.over(&config.log).level;
         log.threshold().configure(level);
         let pairs = [("log-level", level.word().to_owned())];

@@ -3,7 +3,7 @@
 
 use super::findings::ConfigError;
 use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
-use super::telemetry;
+use super::listener_telemetry;
 use super::tls::{self, ListenerTransport};
 use super::unix::{self, UnixSettings};
 use super::vault;
@@ -55,7 +55,7 @@ const WORDS: SectionWords = SectionWords {
         "tls_require_and_verify_client_cert",
         "tls_disable_client_certs",
     ],
-    blocks: &[telemetry::BLOCK],
+    blocks: &[listener_telemetry::BLOCK],
     foreign: vault::LISTENER,
 };
 
@@ -205,7 +205,7 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> ConfiguredListeners {
     let config = match tcp {
         Some(block) => {
             let section = block.section(&WORDS);
-            let opens_metrics = telemetry::opens_metrics(&section);
+            let opens_metrics = listener_telemetry::opens_metrics(&section);
             let config = ListenerConfig::from_section(&section, DEFAULT_ADDRESS);
             ListenerConfig { opens_metrics, ..config }
         }

@@ -50,6 +50,7 @@ impl fmt::Display for Config {
         }
         self.report_stop(f)?;
         self.report_log(f)?;
+        self.telemetry.report(f)?;
         for notice in &self.notices {
             writeln!(f, "ignores {notice}")?;
         }

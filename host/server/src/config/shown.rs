@@ -3,7 +3,7 @@
 //! No setting is a secret; files with secrets are not named, and the place of the data is not
 //! shown.
 
-use super::{Config, ListenerConfig, ListenerTransport, telemetry};
+use super::{Config, ListenerConfig, ListenerTransport, listener_telemetry};
 use bulkhead_tls::ClientCertificates;
 use serde_json::{Map, Value, json};
 
@@ -78,6 +78,6 @@ fn of_tcp(listener: &ListenerConfig) -> Value {
 fn add_telemetry(shown: &mut Value, opens_metrics: bool) {
     if let (true, Some(members)) = (opens_metrics, shown.as_object_mut()) {
         let telemetry = json!({ "unauthenticated_metrics_access": true });
-        members.insert(telemetry::BLOCK.to_owned(), telemetry);
+        members.insert(listener_telemetry::BLOCK.to_owned(), telemetry);
     }
 }

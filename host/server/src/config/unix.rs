@@ -3,13 +3,13 @@
 
 use super::findings::ConfigError;
 use super::section::{ConfigValue, LabelledBlock, SectionWords};
-use super::{telemetry, vault};
+use super::{listener_telemetry, vault};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
 const WORDS: SectionWords = SectionWords {
     keys: &["address", "socket_mode", "socket_user", "socket_group", "trusted_proxy"],
-    blocks: &[telemetry::BLOCK],
+    blocks: &[listener_telemetry::BLOCK],
     foreign: vault::LISTENER,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<UnixSettings> {
     let mode = section.read("socket_mode", mode).unwrap_or(0o600);
     let (user, group) = (section.read("socket_user", owner), section.read("socket_group", owner));
     let is_trusted_proxy = section.read("trusted_proxy", ConfigValue::flag).unwrap_or(false);
-    let opens_metrics = telemetry::opens_metrics(&section);
+    let opens_metrics = listener_telemetry::opens_metrics(&section);
     Some(UnixSettings { path: path?, mode, user, group, is_trusted_proxy, opens_metrics })
 }
 

@@ -58,7 +58,6 @@ pub(super) const ROOT: &[ForeignWord] = &[
         "disable_mlock",
         "memory is not locked; switch off or encrypt swap, and leave the line out",
     ),
-    harmless("telemetry", "metrics are read from sys/metrics and not sent; leave the block out"),
     harmless("cluster_addr", NO_CLUSTER),
     harmless("cluster_name", NO_CLUSTER),
     harmless("cluster_cipher_suites", NO_CLUSTER),
@@ -101,6 +100,48 @@ pub(super) const ROOT: &[ForeignWord] = &[
     harmless("experiments", "there are no experiments to turn on; leave the line out"),
     harmless("adaptive_overload_protection", "limits are always on; leave the block out"),
     harmless("observations", "the audit records each request; leave the block out"),
+];
+
+const NO_PUSH: &str = "metrics are read from sys/metrics and not sent; leave the line out";
+const FIXED_METRICS: &str =
+    "the names and labels of metrics are fixed (docs/observability.md); leave the line out";
+
+/// Words of `telemetry`.
+pub(super) const TELEMETRY: &[ForeignWord] = &[
+    harmless("statsite_address", NO_PUSH),
+    harmless("statsd_address", NO_PUSH),
+    harmless("dogstatsd_addr", NO_PUSH),
+    harmless("dogstatsd_tags", NO_PUSH),
+    harmless("circonus_api_token", NO_PUSH),
+    harmless("circonus_api_app", NO_PUSH),
+    harmless("circonus_api_url", NO_PUSH),
+    harmless("circonus_submission_interval", NO_PUSH),
+    harmless("circonus_submission_url", NO_PUSH),
+    harmless("circonus_check_id", NO_PUSH),
+    harmless("circonus_check_force_metric_activation", NO_PUSH),
+    harmless("circonus_check_instance_id", NO_PUSH),
+    harmless("circonus_check_search_tag", NO_PUSH),
+    harmless("circonus_check_display_name", NO_PUSH),
+    harmless("circonus_check_tags", NO_PUSH),
+    harmless("circonus_broker_id", NO_PUSH),
+    harmless("circonus_broker_select_tag", NO_PUSH),
+    harmless("stackdriver_project_id", NO_PUSH),
+    harmless("stackdriver_location", NO_PUSH),
+    harmless("stackdriver_namespace", NO_PUSH),
+    harmless("stackdriver_debug_logs", NO_PUSH),
+    harmless("prometheus_retention_time", "counters stay until a seal; leave the line out"),
+    harmless("disable_hostname", FIXED_METRICS),
+    harmless("enable_hostname_label", FIXED_METRICS),
+    harmless("metrics_prefix", FIXED_METRICS),
+    harmless("prefix_filter", FIXED_METRICS),
+    harmless("filter_default", FIXED_METRICS),
+    harmless("usage_gauge_period", "gauges are counted at each read; leave the line out"),
+    harmless("maximum_gauge_cardinality", FIXED_METRICS),
+    harmless("lease_metrics_epsilon", FIXED_METRICS),
+    harmless("num_lease_metrics_buckets", FIXED_METRICS),
+    harmless("add_lease_metrics_namespace_labels", FIXED_METRICS),
+    harmless("add_mount_point_rollback_metrics", FIXED_METRICS),
+    harmless("rollback_metrics_include_mount_point", FIXED_METRICS),
 ];
 
 const PROXIES: &str = "write trusted_proxies = [\"10.0.0.0/8\"] with the addresses of the \

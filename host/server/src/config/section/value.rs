@@ -76,6 +76,17 @@ impl<'a> ConfigValue<'a> {
         self.within(count, (least, most), |count| count.to_string())
     }
 
+    /// Reads a number, with or without quotes.
+    pub(crate) fn decimal(&self) -> Result<f64, ConfigError> {
+        let number = match self.literal {
+            ConfigLiteral::Number(number) => number.to_string(),
+            ConfigLiteral::Text(text) => text.clone(),
+            _ => return Err(self.wrong_type("a number such as 0.01")),
+        };
+        let decimal = number.parse().ok().filter(|decimal: &f64| decimal.is_finite());
+        decimal.ok_or_else(|| self.error(format!("{} is not a number", quoted(&number))))
+    }
+
     fn within(
         &self,
         read: Result<u64, String>,

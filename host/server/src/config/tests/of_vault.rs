@@ -54,7 +54,8 @@ fn ineffective_settings_are_named_and_refuse_no_start() {
             (3, "cluster_addr"),
             (5, "disable_mlock"),
             (11, "cluster_address"),
-            (18, "telemetry"),
+            (19, "statsite_address"),
+            (20, "disable_hostname"),
         ]
     );
     assert_eq!(config.listener.transport, ListenerTransport::Plain);
@@ -156,6 +157,7 @@ fn each_foreign_word_is_known_once_with_advice() {
         vault::LISTENER,
         vault::LISTENER_TELEMETRY,
         vault::AUDIT,
+        vault::TELEMETRY,
         vault::OF_A_SEAL,
         vault::AWS_KMS_SEAL,
     ];
@@ -221,7 +223,7 @@ fn json_has_the_settings_of_hcl() {
     assert_eq!(config.listener.unix.as_ref().unwrap().mode, 0o660);
     let names: Vec<&str> = config.audit.devices.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["main", "second"]);
-    assert_eq!(settings(&config.notices), [(2, "ui"), (15, "telemetry")]);
+    assert_eq!(settings(&config.notices), [(2, "ui"), (15, "disable_hostname")]);
 }
 
 #[test]
