@@ -257,7 +257,7 @@ fn settings_without_effect_are_logged_by_starting_server() {
         let setup = ConfiguredServer::by(text);
         setup.operators.root(&setup.server).read("auth/token/lookup-self").expect(200);
         assert!(fs::metadata(setup.folder.path().join("audit.log")).is_ok_and(|it| it.len() > 0));
-        for setting in ["ui", "disable_mlock", "telemetry"] {
+        for setting in ["ui", "disable_mlock", "disable_hostname"] {
             setup.server.wait_for_print(&format!(" setting={setting} note="));
             let printed = setup.server.printed();
             let of_setting = |line: &&str| line.contains(&format!(" setting={setting} note="));

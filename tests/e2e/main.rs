@@ -82,6 +82,7 @@ mod targets;
 mod template;
 mod tls;
 mod tokens;
+mod traces;
 mod transit_seal;
 mod unseal;
 mod unverified_passwords;

@@ -13,6 +13,7 @@ pub mod client;
 pub mod clock;
 pub mod cloud_a;
 pub mod cloud_b;
+pub mod collector;
 pub mod cutting_relay;
 pub mod directory_server;
 pub mod disk;
