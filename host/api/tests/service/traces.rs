@@ -156,7 +156,7 @@ async fn timer_and_revocation_are_roots() {
 async fn refused_and_sealed_requests_have_their_outcome() {
     let tracer = tracer(1.0);
     let bed = Bed::traced("refused-traces", &tracer).await;
-    tracer.take_batch();
+    drop(tracer.take_batch());
     let denied = request("wrong", Verb::Read, "probe/note/a", json!({}));
     assert_eq!(status(&bed, denied).await, 403);
     let found = spans(&tracer, |found| found.iter().any(|span| span.name == "request")).await;
