@@ -296,7 +296,7 @@ fn write_monitor_line(
     pairs: &[(&str, String)],
 ) -> String {
     let time = machine_time();
-    LogLine { time, level, event, request: None, pairs }.text(form_of(format))
+    LogLine { time, level, event, request: None, trace: None, pairs }.text(form_of(format))
 }
 
 /// Installs a panic hook that logs the place of a panic and not its message.

@@ -102,7 +102,7 @@ fn nonsense_of_cloud_kms_changes_nothing() {
 
 #[test]
 fn initialisation_without_cloud_kms_changes_nothing() {
-    let mut seal = KmsSeal::uninitialised();
+    let seal = KmsSeal::uninitialised();
     let body = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
     for (path, fault) in [
         ("/encrypt", Fault::Status(500)),

@@ -25,6 +25,7 @@ mod service;
 mod snapshots;
 mod store;
 mod targets;
+mod traces;
 
 pub(crate) use open_access::OpenScrapes;
 

@@ -2,8 +2,8 @@
 //! trusted proxies.
 
 use super::findings::ConfigError;
-use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
 use super::listener_telemetry;
+use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
 use super::tls::{self, ListenerTransport};
 use super::unix::{self, UnixSettings};
 use super::vault;

@@ -100,7 +100,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
 pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
     let tokens = core.store.count(Space::Token, "", MAX_COUNTED_ROWS).await?;
     families.add(&TOKENS, [TOKENS.series([TokenType::Service.word()], u64::from(tokens))]);
-    let [entities, groups] = identity::count(&core.store, MAX_COUNTED_ROWS).await?;
+    let entities = identity::count_entities(&core.store, MAX_COUNTED_ROWS).await?;
+    let groups = identity::count_groups(&core.store, MAX_COUNTED_ROWS).await?;
     families.add(&ENTITIES, [ENTITIES.series([], u64::from(entities))]);
     families.add(&GROUPS, [GROUPS.series([], u64::from(groups))]);
     add_token_counts(core, families);

@@ -6,13 +6,13 @@ use super::family::MetricFamilies;
 use super::registration::MetricGroup;
 use super::{
     audit, components, due_work, leases, lifecycle, limits, listeners, log, mounts, process,
-    requests, service, snapshots, store, targets,
+    requests, service, snapshots, store, targets, traces,
 };
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
 use bulkhead_wire::failure::Failure;
 
-const GROUPS: [&MetricGroup; 15] = [
+const GROUPS: [&MetricGroup; 16] = [
     &requests::GROUP,
     &targets::GROUP,
     &leases::GROUP,
@@ -28,6 +28,7 @@ const GROUPS: [&MetricGroup; 15] = [
     &audit::GROUP,
     &snapshots::GROUP,
     &log::GROUP,
+    &traces::GROUP,
 ];
 
 /// Returns a table in Markdown for each group, with the word of its marks on the page.
@@ -70,6 +71,7 @@ pub(super) fn add_process(
     service::add(core, settings, families);
     store::add_disk(process, families);
     process::add(families);
+    traces::add(process, families);
     listeners::add(&settings.figures, now, families);
     limits::add_process(process, families);
     log::add(&settings.figures.log, families);
