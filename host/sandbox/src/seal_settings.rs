@@ -142,7 +142,7 @@ mod tests {
             (json!({ "url": url, "pin": "4711-4711", "slow": "x" }), "are url, pin, fast, login"),
             (
                 json!({ "url": url, "pin": "4711-4711", "login": "box" }),
-                "login of seal \"box\": the URL is",
+                "login of seal \"box\": the URL cannot be read",
             ),
             (json!({ "url": "box:1", "pin": "4711-4711" }), "url of seal \"box\": the URL is"),
         ] {
