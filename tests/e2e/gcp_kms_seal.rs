@@ -79,7 +79,7 @@ impl KmsSeal {
 }
 
 #[test]
-fn cloud_kms_seal_opens_after_init_kill_and_stop() {
+fn cloud_kms_seal_opens_after_init_and_stop() {
     let mut seal = KmsSeal::uninitialised();
     let status = seal_status(&seal.sealed.server);
     assert_eq!((&status["type"], &status["initialized"]), (&json!("gcpckms"), &json!(false)));

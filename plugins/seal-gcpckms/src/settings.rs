@@ -131,7 +131,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn key_name_has_no_part_that_moves_the_url() {
+    fn parts_that_move_the_url_are_refused() {
         let read = KmsSettings::read(&settings(&[])).unwrap();
         assert_eq!(read.key_name, KEY_NAME);
         for name in [PROJECT, REGION, KEY_RING, CRYPTO_KEY] {

@@ -11,6 +11,7 @@ mod credential;
 mod gcpckms;
 mod keeper;
 mod keeper_settings;
+mod key_source;
 mod service_account;
 mod service_address;
 mod transit;
@@ -26,9 +27,8 @@ use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use bulkhead_tls::NamedFile;
 use bulkhead_wire::failure::quoted;
 use gcpckms::GCP_KMS;
-use std::ffi::OsString;
+use key_source::{KeySource, SealEnvironment, source_of};
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use transit::TRANSIT;
 use zeroize::Zeroizing;
@@ -65,9 +65,6 @@ const SEALS: [(&str, &str); 5] = [
     ("yandexcloudkms", OTHER_SEAL),
 ];
 
-/// A lookup of an environment variable.
-type SealEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
 /// The maker of the keeper of a key that another server encrypts.
 type KeeperMaker<'a> = &'a dyn Fn(KeeperAccess) -> Result<Arc<dyn KeyWrapper>, String>;
 
@@ -89,13 +86,6 @@ pub(crate) struct KeySetting {
     setting: &'static str,
     id: String,
     source: KeySource,
-}
-
-/// The place of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum KeySource {
-    File(PathBuf),
-    Variable(String),
 }
 
 /// The reader of a block; `None`: the block is disabled, or an error is kept.
@@ -190,18 +180,6 @@ fn key_id(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     )))
 }
 
-/// Reads the place of a key or a token; `None` for any other text.
-fn source_of(text: &str) -> Option<KeySource> {
-    if let Some(path) = text.strip_prefix("file://").filter(|path| path.starts_with('/')) {
-        return Some(KeySource::File(path.into()));
-    }
-    let is_name = |name: &&str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
-    let name = text.strip_prefix("env://").filter(is_name)?;
-    Some(KeySource::Variable(name.to_owned()))
-}
-
 /// Reads the place of a key. The text is not repeated in an error: it may be the key itself.
 fn key_source(value: &ConfigValue<'_>) -> Result<KeySource, ConfigError> {
     source_of(value.text()?).ok_or_else(|| {
@@ -281,16 +259,6 @@ impl fmt::Display for KeySetting {
     /// Writes the setting and the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.source.describe(self.setting, f)
-    }
-}
-
-impl KeySource {
-    /// Writes the setting and the place.
-    fn describe(&self, setting: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "{setting} {}", path.display()),
-            Self::Variable(name) => write!(f, "{setting} env://{name}"),
-        }
     }
 }
 

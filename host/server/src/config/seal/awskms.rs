@@ -6,8 +6,8 @@
 
 use super::credential::CredentialPlace;
 use super::keeper::{KeeperSeal, PemFile, is_disabled};
+use super::key_source::source_of;
 use super::service_address::read_address;
-use super::source_of;
 use crate::config::findings::ConfigError;
 use crate::config::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
 use crate::config::vault::AWS_KMS_SEAL;

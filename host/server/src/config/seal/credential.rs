@@ -4,8 +4,8 @@
 //! configuration has the place of the credential, and an error names the place.
 
 use super::keeper_settings::KeeperSettings;
+use super::key_source::{KeySource, SealEnvironment, source_of};
 use super::service_account::ServiceAccount;
-use super::{KeySource, SealEnvironment, source_of};
 use crate::config::findings::ConfigError;
 use crate::config::section::ConfigValue;
 use bulkhead_tls::NamedFile;

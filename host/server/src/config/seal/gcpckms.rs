@@ -6,8 +6,8 @@
 
 use super::credential::{CredentialForm, CredentialPlace};
 use super::keeper::{KeeperSeal, PemFile, is_disabled};
+use super::key_source::{KeySource, source_of};
 use super::service_address::read_address;
-use super::{KeySource, source_of};
 use crate::config::findings::ConfigError;
 use crate::config::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
 use crate::config::vault::OF_A_SEAL;

@@ -5,9 +5,9 @@
 //! are read at each use. This file also prevents a key of the data that a variable of another
 //! program chose.
 
-use super::SealEnvironment;
 use super::credential::{CredentialPlace, ResolvedCredential};
 use super::keeper_settings::KeeperSettings;
+use super::key_source::SealEnvironment;
 use crate::config::section::ConfigSection;
 use bulkhead_tls::NamedFile;
 use serde_json::Value;
