@@ -14,7 +14,7 @@ pub(crate) fn is_version_name(text: &str) -> bool {
     let parts: Vec<&str> = text.split('/').collect();
     let is_plain = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic());
     text.len() <= NAME_MAX
-        && parts.iter().all(|part| is_plain(part))
+        && parts.iter().all(is_plain)
         && matches!(
             parts[..],
             ["projects", _, "locations", _, "keyRings", _, "cryptoKeys", _, "cryptoKeyVersions", _]
