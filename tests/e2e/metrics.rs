@@ -37,7 +37,7 @@ fn asked(server: &Bulkhead, method: &str, headers: &str) -> String {
 }
 
 /// Starts a server that is not initialised, and answers `sys/metrics` without a token.
-fn with_open_metrics() -> Bulkhead {
+pub(crate) fn with_open_metrics() -> Bulkhead {
     let data = Folder::new("open-metrics");
     let file = data.path().join("bulkhead.hcl");
     let text = format!(

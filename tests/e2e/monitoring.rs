@@ -1,12 +1,12 @@
 //! The files of `packaging/` beside real programs: Prometheus scrapes the server and evaluates the
 //! alerts, and `promtool` accepts rules and exposition.
 
-use crate::metrics::exposed;
+use crate::metrics::{exposed, with_open_metrics};
 use crate::world::World;
-use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::prometheus::{Prometheus, promtool};
 use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, Operators};
 use serde_json::json;
 use std::process::Output;
 use std::time::Duration;
@@ -31,9 +31,23 @@ fn prometheus_scrapes_server_and_loads_alerts() {
     until_true("all rules are evaluated without an error", PATIENCE, || {
         let rules = rules();
         let rules = rules.as_array().expect("a list of rules");
-        rules.len() >= 15 && rules.iter().all(|rule| rule["health"] == "ok")
+        rules.len() >= 18 && rules.iter().all(|rule| rule["health"] == "ok")
     });
-    assert_eq!(prometheus.value("ALERTS"), None, "a fresh server raises no alert: {}", rules());
+    let firing = prometheus.value("ALERTS{alertstate=%22firing%22}");
+    assert_eq!(firing, None, "a fresh server raises no alert: {}", rules());
+}
+
+#[test]
+fn sealed_server_raises_its_alert() {
+    let server = with_open_metrics();
+    let operators = Operators::initialise(&server, 1, 1);
+    operators.unseal(&server);
+    let prometheus = Prometheus::scraping(&server.address().to_string(), "");
+    prometheus.await_value("bulkhead_core_unsealed", 1.0);
+    operators.root(&server).send("PUT", "sys/seal", b"").expect(204);
+    prometheus.await_value("bulkhead_core_unsealed", 0.0);
+    // The alert waits a minute before it fires.
+    prometheus.await_value("ALERTS{alertname=%22BulkheadSealed%22,alertstate=%22pending%22}", 1.0);
 }
 
 #[test]

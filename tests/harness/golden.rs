@@ -58,8 +58,26 @@ fn steady(key: &str, value: &Value) -> Value {
 }
 
 /// Beginnings of the names of metrics that depend on machine and time.
-const VARYING_METRICS: [&str; 4] =
-    ["bulkhead_request", "bulkhead_store_", "bulkhead_target_", "process_"];
+const VARYING_METRICS: [&str; 18] = [
+    "bulkhead_audit_",
+    "bulkhead_compiled_",
+    "bulkhead_component_",
+    "bulkhead_connections_",
+    "bulkhead_due_",
+    "bulkhead_expire_",
+    "bulkhead_identity_",
+    "bulkhead_lease",
+    "bulkhead_lockouts_",
+    "bulkhead_log_",
+    "bulkhead_mount_memory_",
+    "bulkhead_plugin_",
+    "bulkhead_request",
+    "bulkhead_store_",
+    "bulkhead_strangers_",
+    "bulkhead_target_",
+    "bulkhead_tokens",
+    "process_",
+];
 
 fn is_varying_metric(value: &Value) -> bool {
     let name = value["Name"].as_str().unwrap_or_default();
@@ -67,7 +85,7 @@ fn is_varying_metric(value: &Value) -> bool {
 }
 
 /// Keys of times.
-const TIMES: [&str; 20] = [
+const TIMES: [&str; 21] = [
     "issue_time",
     "expire_time",
     "last_renewal",
@@ -88,6 +106,7 @@ const TIMES: [&str; 20] = [
     "timestamp",
     "timestamp_installed",
     "start_time",
+    "end_time",
 ];
 
 /// Returns the shape of a text, if the key's values vary and the text is well formed.

@@ -1,28 +1,77 @@
-//! Dashboards and alerts name only metrics of the page, which is compared with the program.
+//! Dashboards and alerts name only metrics and labels of the page, which is compared with the
+//! program.
+//!
+//! This file prevents an alert that never fires because a metric or a label was renamed.
 
 use crate::sources::{Source, all, assert_none, text_of};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE: &str = "docs/observability.md";
 
 /// Endings that the exposition of a histogram adds to its name.
 const ENDINGS: [&str; 3] = ["_bucket", "_sum", "_count"];
 
-/// Returns the names of metrics in a text.
-fn names(text: &str) -> BTreeSet<&str> {
-    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-    words
-        .filter(|word| ["bulkhead_", "process_"].iter().any(|prefix| word.starts_with(prefix)))
-        .collect()
+/// Labels that Prometheus adds, and the bound of a bucket.
+const ADDED_LABELS: [&str; 3] = ["instance", "job", "le"];
+
+/// The labels of each metric of the page.
+type PageMetrics<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// Reads the rows `| name | kind | labels | … |`.
+fn metrics(page: &str) -> PageMetrics<'_> {
+    let row = |line: &'_ str| -> Option<(&'_ str, BTreeSet<&'_ str>)> {
+        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+        let name = cells.next()?.trim_matches('`');
+        let labels = cells.nth(1)?.split(", ").map(|label| label.trim_matches('`'));
+        Some((name, labels.filter(|label| !label.is_empty()).collect()))
+    };
+    page.lines().filter_map(row).filter(|(name, _)| is_metric(name)).collect()
 }
 
-/// Returns the names in a file that the page lacks.
-fn unknown(file: &Source, page: &str) -> Vec<String> {
-    let is_on_page = |name: &str| page.contains(&format!("| `{name}` |"));
-    let is_part =
-        |name: &str| ENDINGS.iter().any(|end| name.strip_suffix(end).is_some_and(is_on_page));
-    let unknown = names(&file.text).into_iter().filter(|name| !is_on_page(name) && !is_part(name));
-    unknown.map(|name| format!("{}: {name}", file.path)).collect()
+fn is_metric(word: &str) -> bool {
+    ["bulkhead_", "process_"].iter().any(|prefix| word.starts_with(prefix))
+}
+
+/// Returns the metric of a series' name.
+fn of_series<'a>(name: &'a str, page: &PageMetrics<'_>) -> Option<&'a str> {
+    let is_on_page = |name: &&str| page.contains_key(*name);
+    let stripped = ENDINGS.iter().filter_map(|end| name.strip_suffix(end));
+    std::iter::once(name).chain(stripped).find(is_on_page)
+}
+
+/// Returns the unknown metrics of a text, and the unknown labels in the braces behind a metric.
+fn unknown(file: &Source, page: &PageMetrics<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = file.text.as_str();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    while let Some(start) = rest.find(is_part) {
+        let word = &rest[start..];
+        let end = word.find(|c| !is_part(c)).unwrap_or(word.len());
+        let (name, behind) = word.split_at(end);
+        rest = behind;
+        if !is_metric(name) {
+            continue;
+        }
+        let Some(metric) = of_series(name, page) else {
+            found.push(format!("{}: {name}", file.path));
+            continue;
+        };
+        let braces = behind.strip_prefix('{').and_then(|text| text.split_once('}'));
+        for label in braces.map(|(inside, _)| labels(inside)).unwrap_or_default() {
+            if !page[metric].contains(label) && !ADDED_LABELS.contains(&label) {
+                found.push(format!("{}: {name} has no label {label}", file.path));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the names in `a="x",b!~"y"`, also with the quotes of JSON.
+fn labels(inside: &str) -> Vec<&str> {
+    let parts = inside.split('"').step_by(2);
+    let name = |part: &str| -> Option<usize> { part.find(['=', '!']) };
+    let named = parts.filter_map(|part| Some(part[..name(part)?].trim_matches([',', ' ', '\\'])));
+    named.collect()
 }
 
 #[test]
@@ -31,14 +80,22 @@ fn dashboards_and_alerts_name_existing_metrics() {
         all().into_iter().filter(|file| file.path.starts_with("packaging/")).collect();
     assert!(files.len() >= 3, "the files of packaging/ were not found");
     let page = text_of(PAGE);
+    let page = metrics(&page);
+    assert!(page.len() > 50, "only {} metrics were found on the page", page.len());
     let found = files.iter().flat_map(|file| unknown(file, &page)).collect();
-    assert_none(found, &format!("name a metric of {PAGE}"));
+    assert_none(found, &format!("name a metric of {PAGE} and its labels"));
 }
 
 #[test]
-fn unknown_metric_is_found() {
-    let page = "| `bulkhead_a_total` | counter |\n| `bulkhead_b_seconds` | histogram |\n";
-    let text = "rate(bulkhead_a_total[5m]) + bulkhead_b_seconds_bucket + bulkhead_gone".to_owned();
+fn unknown_metric_and_label_are_found() {
+    let page = "| `bulkhead_a_total` | counter | `mount`, `kind` | x |\n\
+                | `bulkhead_b_seconds` | histogram |  | x |\n";
+    let text = "rate(bulkhead_a_total{mount=\"x\",kind!~\\\"b\\\"}[5m]) \
+                + bulkhead_b_seconds_bucket{le=\"1\",instance=~\"$instance\"} + bulkhead_gone";
+    let file = Source { path: "packaging/x".to_owned(), text: text.to_owned() };
+    assert_eq!(unknown(&file, &metrics(page)), ["packaging/x: bulkhead_gone"]);
+    let text = "bulkhead_a_total{state=\"c\",mount=\"d\"}".to_owned();
     let file = Source { path: "packaging/x".to_owned(), text };
-    assert_eq!(unknown(&file, page), ["packaging/x: bulkhead_gone"]);
+    let found = unknown(&file, &metrics(page));
+    assert_eq!(found, ["packaging/x: bulkhead_a_total has no label state"]);
 }

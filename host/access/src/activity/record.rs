@@ -38,7 +38,7 @@ pub struct MountClients {
 
 stored!(MountClients, "client-activity", reads_stored_client_activities);
 
-/// Whether and for how long clients are recorded.
+/// The settings of the recording: on or off, and the number of stored months.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivitySettings {
     /// `None`: as this release decides, which is to record.

@@ -43,7 +43,7 @@ impl SnapshotSchedule {
 
     /// Returns the first due time after `last`, in milliseconds since 1970. Without `last`, the
     /// snapshot is due at once.
-    pub(crate) fn due_after(&self, last: Option<u64>) -> u64 {
+    pub fn due_after(&self, last: Option<u64>) -> u64 {
         let Some(last) = last else { return 0 };
         match &self.times {
             ScheduledTimes::Calendar(schedule) => schedule.next_after(last).unwrap_or(u64::MAX),

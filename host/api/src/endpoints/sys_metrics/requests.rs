@@ -22,7 +22,7 @@ const SECONDS: Registration<1> = counter(
     "bulkhead_request_seconds_total",
     ["mount"],
     "time of the requests of a mount, without requests that wait for a change",
-    "which mount is slow: the quotient with the count is the mean time",
+    "which mount is slow: the quotient with the count is the mean time, without `plain` requests",
 );
 const DURATIONS: Registration<1> = histogram(
     "bulkhead_request_duration_seconds",

@@ -5,7 +5,6 @@ use super::registration::{MetricGroup, Registration, counter, gauge, histogram};
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
 use rustix::fs::statvfs;
-use std::path::Path;
 
 const COMMITS: Registration<0> = counter(
     "bulkhead_store_commits_total",
@@ -86,6 +85,13 @@ const FREE: Registration<0> = gauge(
     "when is the disk full",
 );
 
+const DISK: Registration<0> = gauge(
+    "bulkhead_store_disk_size_bytes",
+    [],
+    "bytes of the disk of the data",
+    "which part of the disk is free",
+);
+
 /// The metrics of this file.
 pub(super) const GROUP: MetricGroup = MetricGroup {
     mark: "metrics-store",
@@ -103,6 +109,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
         &SIZE,
         &LOG_SIZE,
         &FREE,
+        &DISK,
     ],
 };
 
@@ -129,22 +136,9 @@ pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
 /// Adds the metrics of the disk, which are shown while sealed, too. A value that the system does
 /// not give is left out.
 pub(super) fn add_disk(process: &ProcessState, families: &mut MetricFamilies) {
-    let free = free_bytes(&process.settings.directory);
-    families.add(&FREE, free.map(|bytes| FREE.series([], bytes)));
-}
-
-fn free_bytes(directory: &Path) -> Option<u64> {
-    let disk = statvfs(directory).ok()?;
-    disk.f_bavail.checked_mul(disk.f_frsize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn disk_has_free_bytes() {
-        assert!(free_bytes(Path::new("/")).is_some());
-        assert_eq!(free_bytes(Path::new("/nonexistent")), None);
+    if let Ok(disk) = statvfs(&process.settings.directory) {
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        families.add(&FREE, [FREE.series([], bytes(disk.f_bavail))]);
+        families.add(&DISK, [DISK.series([], bytes(disk.f_blocks))]);
     }
 }
