@@ -21,17 +21,6 @@ struct TransitSeal {
     token: String,
 }
 
-/// Writes the token into its file, and returns the block of the seal.
-fn block(folder: &Folder, transit: &TransitServer, token: &str) -> String {
-    let file = folder.path().join("token");
-    static_seal::write_key(&file, token.as_bytes(), 0o600);
-    format!(
-        "seal \"transit\" {{\n  address = {:?}\n  key_name = {KEY:?}\n  \
-         token_file = {file:?}\n}}\n",
-        transit.url()
-    )
-}
-
 impl TransitSeal {
     /// Starts a server on empty data, with a token without an end.
     fn uninitialised() -> Self {
@@ -42,7 +31,7 @@ impl TransitSeal {
     fn with_token(issue: impl Fn(&TransitServer) -> String) -> Self {
         let transit = TransitServer::start();
         let token = issue(&transit);
-        let sealed = SealedServer::start(|folder| block(folder, &transit, &token));
+        let sealed = SealedServer::start(|folder| transit.seal_block(folder.path(), &token));
         Self { transit, sealed, token }
     }
 
@@ -55,7 +44,7 @@ impl TransitSeal {
     }
 
     fn block(&self) -> String {
-        block(&self.sealed.folder, &self.transit, &self.token)
+        self.transit.seal_block(self.sealed.folder.path(), &self.token)
     }
 
     /// Kills the server and starts it again. Returns the length of the output before.
@@ -228,7 +217,7 @@ fn data_migrate_between_transit_and_other_seals() {
     write_policy(&operators.root(&sealed.server));
     let mut transit = TransitServer::start();
     let token = transit.issue(None);
-    let by_transit = block(&sealed.folder, &transit, &token);
+    let by_transit = transit.seal_block(sealed.folder.path(), &token);
     let by_key = static_seal::block(sealed.folder.path(), &["one"]);
 
     sealed.restart(&by_transit);

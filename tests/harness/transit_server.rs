@@ -19,8 +19,10 @@
 mod state;
 
 use crate::key_service::KeyService;
+use crate::static_seal;
 use state::TransitState;
 use std::ops::{Deref, DerefMut};
+use std::path::Path;
 use std::time::Duration;
 
 /// Name of the key that every token of [`TransitServer::issue`] may use.
@@ -62,6 +64,23 @@ impl TransitServer {
     /// Starts a server over TLS, with one version of [`KEY`].
     pub fn start_with_tls() -> Self {
         Self(KeyService::start_with_tls(one_version()))
+    }
+
+    /// Starts another server over plain HTTP, with copies of the keys and tokens.
+    pub fn copied(&self) -> Self {
+        Self(KeyService::start(self.state().clone()))
+    }
+
+    /// Returns the block of the configuration for a seal with [`KEY`] of this server over plain
+    /// HTTP, and writes the token into its file in `folder`.
+    pub fn seal_block(&self, folder: &Path, token: &str) -> String {
+        let file = folder.join("token");
+        static_seal::write_key(&file, token.as_bytes(), 0o600);
+        format!(
+            "seal \"transit\" {{\n  address = {:?}\n  key_name = {KEY:?}\n  \
+             token_file = {file:?}\n}}\n",
+            self.url()
+        )
     }
 
     /// Issues a token that may use [`KEY`]. With a TTL, the token can be renewed for the same time.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const NONCE_BYTES: usize = 12;
 
 /// Keys, tokens and the seal of the server itself.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct TransitState {
     pub(super) keys: BTreeMap<String, TransitKey>,
     pub(super) tokens: BTreeMap<String, TransitToken>,
@@ -23,13 +23,14 @@ pub struct TransitState {
 }
 
 /// A key with its versions.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct TransitKey {
     pub(super) versions: BTreeMap<u64, [u8; 32]>,
     newest: u64,
     pub(super) min_decryption: u64,
 }
 
+#[derive(Clone)]
 pub(super) struct TransitToken {
     /// The only key that the token may use.
     key: String,
