@@ -11,6 +11,7 @@
 mod broken_flush;
 mod cloud;
 mod cluster;
+mod configured_seal;
 mod cuts;
 mod database_life;
 mod databases;
@@ -31,6 +32,7 @@ mod rekey;
 mod restore;
 mod rotations;
 mod scheduler;
+mod sealed_life;
 mod seals;
 mod self_initialisation;
 mod stage;

@@ -1,150 +1,57 @@
-//! The server dies, or meets an error, in each write of an initialisation with a static seal, of a
-//! migration between seals, and of a change of the seal's key: afterwards the data open with the
-//! old or the new seal, and nothing is lost.
+//! The server dies, or meets an error, in each write of an initialisation with an automatic seal,
+//! of a migration between seals, and of a change of the seal's key: afterwards the data open with
+//! the old or the new seal, and nothing is lost.
 
+use crate::configured_seal::ConfiguredSeal;
 use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
+use crate::sealed_life::{SealedLife, StoppedData, THRESHOLD};
+use crate::stage::{AT_ONCE, LONG_STRIDE, STRIDE};
 use bulkhead_tests::Bulkhead;
-use bulkhead_tests::operators::{Operators, give, seal_status};
-use bulkhead_tests::paths::{Folder, fault_binary};
-use bulkhead_tests::static_seal;
-use serde_json::{Value, json};
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use bulkhead_tests::operators::{give, seal_status};
+use bulkhead_tests::paths::Folder;
+use serde_json::json;
 
-const SHAMIR: &str = "seal \"shamir\" {}";
-
-/// A life: a server of its own, with its configuration and keys.
-struct SealLife {
-    server: Bulkhead,
-    keys: Folder,
+/// A migration of copied data to another seal, which a fault may hit.
+struct Migration {
+    template: StoppedData,
+    target: ConfiguredSeal,
 }
 
-impl SealLife {
-    fn on(data: Folder) -> Self {
-        let keys = Folder::new("seal-keys");
-        let file = keys.path().join("bulkhead.hcl");
-        Self { server: Bulkhead::prepared(fault_binary(), data).configured(file), keys }
+impl Migration {
+    fn between(from: ConfiguredSeal, target: ConfiguredSeal) -> Self {
+        Self { template: StoppedData::of(from), target }
     }
 
-    fn with_seal(self, seal: &str) -> Self {
-        self.configure(seal);
-        self
-    }
-
-    fn configure(&self, seal: &str) {
-        let text = format!(
-            "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {:?} }}\n{seal}\n",
-            self.server.data()
-        );
-        fs::write(self.keys.path().join("bulkhead.hcl"), text).expect("a file can be written");
-    }
-
-    fn seal(&self, names: &[&str]) -> String {
-        static_seal::block(self.keys.path(), names)
-    }
-
-    /// Starts the server, which opens the data by itself.
-    #[track_caller]
-    fn opens_by(&mut self, seal: &str) {
-        self.configure(seal);
-        self.server.start_again();
-        let status = seal_status(&self.server);
-        assert_eq!(status["sealed"], false, "{status}\n{}", self.server.printed());
-    }
-}
-
-/// Data of a stopped server, to be copied for each life.
-struct StoppedData {
-    data: Folder,
-    operators: Operators,
-}
-
-impl StoppedData {
-    fn of(mut life: SealLife, init: &Value, list: &str) -> Self {
-        life.server.start_again();
-        let mut answer = life.server.client(None).write("sys/init", init).expect(200).body;
-        answer["keys"] = answer[list].clone();
-        let operators = Operators::of(&answer, 2);
-        if list == "keys" {
-            operators.unseal(&life.server);
-        }
-        let policy = json!({ "policy": "path \"a\" {}" });
-        operators.root(&life.server).write("sys/policies/acl/kept", &policy).expect(204);
-        assert!(life.server.stop(), "{}", life.server.printed());
-        let data = copied(life.server.data());
-        Self { data, operators }
-    }
-
-    fn of_shamir() -> Self {
-        let life = SealLife::on(Folder::new("seal-data")).with_seal(SHAMIR);
-        Self::of(life, &json!({ "secret_shares": 3, "secret_threshold": 2 }), "keys")
-    }
-
-    fn of_static() -> Self {
-        let life = SealLife::on(Folder::new("seal-data"));
-        let seal = life.seal(&["one"]);
-        let init = json!({ "recovery_shares": 3, "recovery_threshold": 2 });
-        Self::of(life.with_seal(&seal), &init, "recovery_keys")
-    }
-
-    fn life(&self) -> SealLife {
-        SealLife::on(copied(self.data.path()))
-    }
-
-    #[track_caller]
-    fn assert_policy_readable(&self, server: &Bulkhead) {
-        self.operators.root(server).read("sys/policies/acl/kept").expect(200);
-    }
-
-    /// Gives enough shares for a migration.
-    fn migrate(&self, server: &Bulkhead) -> Result<(), FaultObserved> {
-        for (count, key) in (1..).zip(&self.operators.keys[..2]) {
-            let given = json!({ "key": key, "migrate": true });
-            let answer = write(&server.client(None), "sys/unseal", &given)?;
-            assert_eq!((answer.status, &answer.body["sealed"]), (200, &json!(count < 2)));
-        }
-        Ok(())
-    }
-}
-
-fn copied(from: &Path) -> Folder {
-    let data = Folder::new("seal-data");
-    let copy = Command::new("cp").arg("-a").arg(from.join(".")).arg(data.path()).status();
-    assert!(copy.expect("cp can be started").success(), "{} is copied", from.display());
-    data
-}
-
-/// A migration of copied data to a seal, which a fault may hit.
-struct Migration<'a> {
-    template: &'a StoppedData,
-    seal: fn(&SealLife) -> String,
-}
-
-impl Migration<'_> {
     /// Starts a server with the other seal. Returns whether the start was complete.
-    fn start(&self, environment: &[(&str, String)]) -> (SealLife, bool) {
+    fn start(&self, environment: &[(&str, String)]) -> (SealedLife, bool) {
         let mut life = self.template.life();
-        life.configure(&(self.seal)(&life));
+        life.change_seal(self.target.copied());
         let has_started = life.server.start_with(environment).is_ok();
         (life, has_started)
     }
 
+    /// Gives enough shares for the migration.
+    fn migrate(&self, server: &Bulkhead) -> Result<(), FaultObserved> {
+        for (count, key) in (1..).zip(&self.template.operators.keys[..THRESHOLD]) {
+            let share = json!({ "key": key, "migrate": true });
+            let answer = write(&server.client(None), "sys/unseal", &share)?;
+            let is_sealed = json!(count < THRESHOLD);
+            assert_eq!((answer.status, &answer.body["sealed"]), (200, &is_sealed));
+        }
+        Ok(())
+    }
+
     /// Migrates under every fault, and starts the server again. `check` gets the life, and whether
     /// the migration was answered.
-    fn under_each_fault(
-        &self,
-        (name, fault): (&str, &str),
-        check: impl Fn(&mut SealLife, bool) + Sync,
-    ) {
+    fn under_each_fault(&self, fault: &str, check: impl Fn(&mut SealedLife, bool) + Sync) {
+        let name = format!("migration to {}", self.target.name());
         let first = points::passed_by(fault, |environment| self.start(environment).0);
-        points::each_behind(name, fault, first, |number| {
+        points::each_behind(&name, fault, first, |number| {
             let injected = InjectedFault::at(fault, number);
             let (mut life, has_started) = self.start(&injected.environment());
             let migrated = match has_started {
-                true => self.template.migrate(&life.server),
+                true => self.migrate(&life.server),
                 false => Err(FaultObserved),
             };
             let came = !has_started || injected.end(&mut life.server, &migrated);
@@ -157,43 +64,44 @@ impl Migration<'_> {
     }
 }
 
-fn fault_in_migration_to_static(fault: &str) {
-    let template = StoppedData::of_shamir();
-    let migration = Migration { template: &template, seal: |life| life.seal(&["one"]) };
-    migration.under_each_fault(("migration to a static seal", fault), |life, is_answered| {
+fn fault_in_migration_from_shamir(target: ConfiguredSeal, fault: &str) {
+    let migration = Migration::between(ConfiguredSeal::shamir(), target);
+    migration.under_each_fault(fault, |life, is_answered| {
         if seal_status(&life.server)["migration"] == true {
             assert!(!is_answered, "the migration was answered");
-            assert!(template.migrate(&life.server).is_ok());
+            assert!(migration.migrate(&life.server).is_ok());
         }
-        template.assert_policy_readable(&life.server);
+        life.await_open();
+        migration.template.assert_policy_readable(&life.server);
         life.server.kill();
-        life.opens_by(&life.seal(&["one"]));
+        life.open_by_seal();
     });
 }
 
-fn fault_in_migration_to_shamir(fault: &str) {
-    let template = StoppedData::of_static();
-    let migration = Migration { template: &template, seal: |_| SHAMIR.to_owned() };
-    migration.under_each_fault(("migration to Shamir's shares", fault), |life, is_answered| {
+fn fault_in_migration_to_shamir(from: ConfiguredSeal, fault: &str) {
+    let migration = Migration::between(from, ConfiguredSeal::shamir());
+    migration.under_each_fault(fault, |life, is_answered| {
         if seal_status(&life.server)["migration"] == true {
             assert!(!is_answered, "the migration was answered");
             life.server.kill();
-            life.opens_by(&life.seal(&["one"]));
+            life.change_seal(migration.template.seal());
+            life.open_by_seal();
         } else {
-            for key in &template.operators.keys[..2] {
+            for key in &migration.template.operators.keys[..THRESHOLD] {
                 give(&life.server, key).expect(200);
             }
         }
     });
 }
 
-fn fault_in_key_replacement(fault: &str) {
-    let template = StoppedData::of_static();
-    points::each_behind("replacement of a static key", fault, 0, |number| {
+/// The keeper has a new key, and the start seals the data with the new key.
+fn fault_in_key_rotation(seal: ConfiguredSeal, fault: &str) {
+    let name = format!("rotation of the key of {}", seal.name());
+    let template = StoppedData::of(seal);
+    points::each_behind(&name, fault, 0, |number| {
         let injected = InjectedFault::at(fault, number);
         let mut life = template.life();
-        let both = life.seal(&["two", "one"]);
-        life.configure(&both);
+        life.rotate_key();
         let started = match injected.start(&mut life.server) {
             true => Ok(()),
             false => Err(FaultObserved),
@@ -202,22 +110,22 @@ fn fault_in_key_replacement(fault: &str) {
             Ok(()) => injected.end(&mut life.server, &started),
             Err(FaultObserved) => true,
         };
-        life.opens_by(&both);
+        println!("{name}: {fault}@{number}");
+        life.open_by_seal();
         template.assert_policy_readable(&life.server);
         life.server.kill();
-        life.opens_by(&life.seal(&["two"]));
+        life.open_without_previous_key();
         template.assert_policy_readable(&life.server);
         came
     });
 }
 
-fn fault_in_initialisation(fault: &str) {
+fn fault_in_initialisation(seal: &ConfiguredSeal, stride: u32, fault: &str) {
     let fields = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
-    points::every_behind("initialisation with a static seal", fault, 0, |number| {
+    let name = format!("initialisation with {}", seal.name());
+    points::at_stride_behind((stride, AT_ONCE), &name, fault, 0, |number| {
         let injected = InjectedFault::at(fault, number);
-        let mut life = SealLife::on(Folder::new("seal-data"));
-        let seal = life.seal(&["one"]);
-        life.configure(&seal);
+        let mut life = SealedLife::on(Folder::new("seal-data"), seal.copied());
         let has_started = life.server.start_with(&injected.environment()).is_ok();
         let answer = match has_started {
             true => write(&life.server.client(None), "sys/init", &fields),
@@ -225,17 +133,19 @@ fn fault_in_initialisation(fault: &str) {
         };
         let came = !has_started || injected.end(&mut life.server, &answer);
         life.server.start_again();
+        println!("{name}: {fault}@{number}");
         let is_initialised = seal_status(&life.server)["initialized"] == true;
         match answer {
             Ok(answer) => {
+                life.await_open();
                 let token = answer.expect(200).body["root_token"].clone();
                 let root = life.server.client(token.as_str());
                 root.read("sys/policies/acl/default").expect(200);
             }
             Err(FaultObserved) if is_initialised => {
-                assert_eq!(seal_status(&life.server)["sealed"], false);
+                life.await_open();
                 life.server.kill();
-                life.opens_by(&seal);
+                life.open_by_seal();
             }
             Err(FaultObserved) => {
                 life.server.client(None).write("sys/init", &fields).expect(200);
@@ -247,40 +157,80 @@ fn fault_in_initialisation(fault: &str) {
 
 #[test]
 fn crash_in_migration_to_static_keeps_data() {
-    fault_in_migration_to_static("abort");
+    fault_in_migration_from_shamir(ConfiguredSeal::static_key(), "abort");
 }
 
 #[test]
 fn error_in_migration_to_static_keeps_data() {
-    fault_in_migration_to_static("fail");
+    fault_in_migration_from_shamir(ConfiguredSeal::static_key(), "fail");
 }
 
 #[test]
-fn crash_in_migration_to_shamir_keeps_data() {
-    fault_in_migration_to_shamir("abort");
+fn crash_in_migration_to_transit_keeps_data() {
+    fault_in_migration_from_shamir(ConfiguredSeal::transit(), "abort");
 }
 
 #[test]
-fn error_in_migration_to_shamir_keeps_data() {
-    fault_in_migration_to_shamir("fail");
+fn error_in_migration_to_transit_keeps_data() {
+    fault_in_migration_from_shamir(ConfiguredSeal::transit(), "fail");
+}
+
+#[test]
+fn crash_in_migration_from_static_keeps_data() {
+    fault_in_migration_to_shamir(ConfiguredSeal::static_key(), "abort");
+}
+
+#[test]
+fn error_in_migration_from_static_keeps_data() {
+    fault_in_migration_to_shamir(ConfiguredSeal::static_key(), "fail");
+}
+
+#[test]
+fn crash_in_migration_from_transit_keeps_data() {
+    fault_in_migration_to_shamir(ConfiguredSeal::transit(), "abort");
+}
+
+#[test]
+fn error_in_migration_from_transit_keeps_data() {
+    fault_in_migration_to_shamir(ConfiguredSeal::transit(), "fail");
 }
 
 #[test]
 fn crash_in_static_key_replacement_keeps_data() {
-    fault_in_key_replacement("abort");
+    fault_in_key_rotation(ConfiguredSeal::static_key(), "abort");
 }
 
 #[test]
 fn error_in_static_key_replacement_keeps_data() {
-    fault_in_key_replacement("fail");
+    fault_in_key_rotation(ConfiguredSeal::static_key(), "fail");
+}
+
+#[test]
+fn crash_in_transit_key_rotation_keeps_data() {
+    fault_in_key_rotation(ConfiguredSeal::transit(), "abort");
+}
+
+#[test]
+fn error_in_transit_key_rotation_keeps_data() {
+    fault_in_key_rotation(ConfiguredSeal::transit(), "fail");
 }
 
 #[test]
 fn crash_in_static_initialisation_keeps_data() {
-    fault_in_initialisation("abort");
+    fault_in_initialisation(&ConfiguredSeal::static_key(), STRIDE, "abort");
 }
 
 #[test]
 fn error_in_static_initialisation_keeps_data() {
-    fault_in_initialisation("fail");
+    fault_in_initialisation(&ConfiguredSeal::static_key(), STRIDE, "fail");
+}
+
+#[test]
+fn crash_in_transit_initialisation_keeps_data() {
+    fault_in_initialisation(&ConfiguredSeal::transit(), LONG_STRIDE, "abort");
+}
+
+#[test]
+fn error_in_transit_initialisation_keeps_data() {
+    fault_in_initialisation(&ConfiguredSeal::transit(), LONG_STRIDE, "fail");
 }

@@ -10,8 +10,18 @@ const HEAD: &str = "| test | fault | server |";
 const FOLDER: &str = "tests/fault";
 
 /// Modules that the tests share. These modules have no fault of their own.
-const SHARED: [&str; 8] =
-    ["database_life", "databases", "injected", "life", "model", "points", "recovery", "stage"];
+const SHARED: [&str; 10] = [
+    "configured_seal",
+    "database_life",
+    "databases",
+    "injected",
+    "life",
+    "model",
+    "points",
+    "recovery",
+    "sealed_life",
+    "stage",
+];
 
 /// Marks of a module whose server runs with failpoints.
 const INJECTING: [&str; 2] = ["InjectedFault::at(", "\"BULKHEAD_FAULT\""];
