@@ -1,65 +1,77 @@
 //! The server dies, or meets an error, at each failpoint of a restore: afterwards the server has
 //! all data from before the restore, or all data of the snapshot, and restored data wait for their
-//! release. The snapshot is of the server itself, or of another cluster.
+//! release. The snapshot is of the server itself, or of another cluster. People open the data, or
+//! an automatic seal does, with a key that is newer than the key of the snapshot.
 
+use crate::configured_seal::ConfiguredSeal;
 use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
+use crate::sealed_life::{SealedLife, StoppedData, THRESHOLD};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, give, seal_status};
-use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::paths::Folder;
 use serde_json::json;
 use std::fs;
-use std::process::Command;
 
-/// A stopped server with a policy that is in the snapshot and a policy that is not.
-struct StoppedServer {
-    server: Bulkhead,
-    operators: Operators,
+/// A restore into copies of stopped data. The data have a policy that is not in the snapshot. With
+/// an automatic seal, the key of the seal was rotated after the snapshot.
+struct Restore {
+    template: StoppedData,
     snapshot: Vec<u8>,
     /// Operators of the cluster of the snapshot. `None`: the snapshot is of the server.
     others: Option<Operators>,
 }
 
-impl StoppedServer {
-    fn prepared() -> Self {
-        let mut server = Bulkhead::prepared(fault_binary(), Folder::new("restore")).in_production();
-        server.start_again();
-        let operators = Operators::initialise(&server, 3, 2);
-        operators.unseal(&server);
-        let root = operators.root(&server);
-        let policy = json!({ "policy": "path \"a\" {}" });
-        root.write("sys/policies/acl/kept", &policy).expect(204);
-        let folder = Folder::new("snapshot");
-        let file = folder.path().join("a.snap");
-        let path = file.display().to_string();
-        let mut command = server.command(&["operator", "snapshot", "save", &path]);
-        let saved = command.env("BULKHEAD_TOKEN", &operators.token).output();
-        let saved = saved.expect("the command can be started");
-        assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
-        let snapshot = fs::read(&file).expect("the snapshot is there");
-        root.write("sys/policies/acl/later", &policy).expect(204);
-        assert!(server.stop(), "{}", server.printed());
-        Self { server, operators, snapshot, others: None }
+impl Restore {
+    fn of_own_snapshot(seal: ConfiguredSeal) -> Self {
+        let (template, snapshot) = StoppedData::with(seal, |server, operators| {
+            let snapshot = snapshot_of(server, operators);
+            let policy = json!({ "policy": "path \"a\" {}" });
+            operators.root(server).write("sys/policies/acl/later", &policy).expect(204);
+            snapshot
+        });
+        let template = match template.seal().is_automatic() {
+            true => template.with_rotated_key(),
+            false => template,
+        };
+        Self { template, snapshot, others: None }
     }
 
-    /// As [`StoppedServer::prepared`], with the snapshot of another cluster.
-    fn with_snapshot_of_other_cluster() -> Self {
-        let Self { operators: others, snapshot, .. } = Self::prepared();
-        Self { snapshot, others: Some(others), ..Self::prepared() }
+    /// As [`Restore::of_own_snapshot`], with the snapshot of another cluster. The keeper of the
+    /// seal's key is the same.
+    fn of_other_snapshot(seal: ConfiguredSeal) -> Self {
+        let (others, snapshot) = StoppedData::with(seal.copied(), snapshot_of);
+        Self { snapshot, others: Some(others.operators), ..Self::of_own_snapshot(seal) }
     }
 
-    /// Returns a server with a copy of the data, not started yet.
-    fn copied(&self) -> Bulkhead {
-        let data = Folder::new("restore");
-        let from = self.server.data().join(".");
-        let copied = Command::new("cp").arg("-a").arg(&from).arg(data.path()).status();
-        assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
-        Bulkhead::prepared(fault_binary(), data).in_production()
+    /// Starts the server with a fault. Returns false if the server died during the start.
+    fn start(&self, life: &mut SealedLife, injected: &InjectedFault) -> bool {
+        match life.seal.is_automatic() {
+            true => injected.start(&mut life.server),
+            false => life.server.start_with(&injected.environment()).is_ok(),
+        }
     }
 
-    fn unseal(&self, server: &Bulkhead) -> Result<(), FaultObserved> {
-        for key in &self.operators.keys[..2] {
-            let answer = write(&server.client(None), "sys/unseal", &json!({ "key": key }))?;
+    /// Returns the number of failpoints before the restore.
+    fn points_before(&self, fault: &str) -> u32 {
+        let mut life = self.template.life();
+        if life.seal.is_automatic() {
+            return points::passed_by_start(fault, life.server);
+        }
+        points::passed_by(fault, |environment| {
+            life.server.start_with(environment).expect("the server starts without a fault");
+            assert!(self.unseal(&life).is_ok(), "no fault was asked for");
+            life
+        })
+    }
+
+    /// Unseals a started server that people open.
+    fn unseal(&self, life: &SealedLife) -> Result<(), FaultObserved> {
+        if life.seal.is_automatic() {
+            return Ok(());
+        }
+        for key in &self.template.operators.keys[..THRESHOLD] {
+            let answer = write(&life.server.client(None), "sys/unseal", &json!({ "key": key }))?;
             assert_eq!(answer.status, 200, "{answer:?}");
         }
         Ok(())
@@ -67,7 +79,7 @@ impl StoppedServer {
 
     /// Restores the snapshot. A restored server that a fault keeps sealed answers 200.
     fn restore(&self, server: &Bulkhead) -> Result<(), FaultObserved> {
-        let root = self.operators.root(server);
+        let root = self.template.operators.root(server);
         let path = match self.others {
             None => "sys/storage/snapshot",
             Some(_) => "sys/storage/snapshot-force",
@@ -77,12 +89,17 @@ impl StoppedServer {
         Ok(())
     }
 
-    /// Unseals the restarted server with the keys of either cluster. Returns the operators of the
-    /// data.
+    /// Opens the restarted server with the keys of either cluster, or awaits its seal. Returns the
+    /// operators of the data.
     #[track_caller]
-    fn unseal_either(&self, server: &Bulkhead) -> &Operators {
+    fn open_either(&self, life: &SealedLife) -> &Operators {
+        let (server, own) = (&life.server, &self.template.operators);
+        if life.seal.is_automatic() {
+            life.await_open();
+            return self.others.as_ref().filter(|others| is_root(server, others)).unwrap_or(own);
+        }
         if let Some(others) = &self.others {
-            for key in &others.keys[..2] {
+            for key in &others.keys[..THRESHOLD] {
                 // The keys of the snapshot are wrong if the old data remained.
                 let answer = give(server, key);
                 assert!([200, 400].contains(&answer.status), "{answer:?}");
@@ -91,15 +108,16 @@ impl StoppedServer {
                 return others;
             }
         }
-        self.operators.unseal(server);
-        &self.operators
+        own.unseal(server);
+        own
     }
 
     /// Asserts that the restarted server has the old data or the restored data, and nothing of
-    /// both.
+    /// both, and that an automatic seal needs its newest key alone.
     #[track_caller]
-    fn assert_complete(&self, server: &Bulkhead, is_answered: bool) {
-        let root = self.unseal_either(server).root(server);
+    fn assert_complete(&self, life: &mut SealedLife, is_answered: bool) {
+        let operators = self.open_either(life);
+        let (server, root) = (&life.server, operators.root(&life.server));
         root.read("sys/policies/acl/kept").expect(200);
         let has_later = root.read("sys/policies/acl/later").status == 200;
         let is_restored = seal_status(server)["due_work_suspended"].is_string();
@@ -114,60 +132,106 @@ impl StoppedServer {
         }
         let policy = json!({ "policy": "path \"a\" {}" });
         root.write("sys/policies/acl/new", &policy).expect(204);
+        if life.seal.is_automatic() {
+            life.server.kill();
+            life.open_without_previous_key();
+            operators.root(&life.server).read("sys/policies/acl/new").expect(200);
+        }
     }
 }
 
-fn old_or_new_data_remain(fault: &str, template: &StoppedServer) {
-    let first = points::passed_by(fault, |environment| {
-        let mut server = template.copied();
-        server.start_with(environment).expect("the server starts without a fault");
-        assert!(template.unseal(&server).is_ok(), "no fault was asked for");
-        server
-    });
-    points::each_behind("restore", fault, first, |number| {
+/// Returns a snapshot of an open server.
+fn snapshot_of(server: &Bulkhead, operators: &Operators) -> Vec<u8> {
+    let folder = Folder::new("snapshot");
+    let file = folder.path().join("a.snap");
+    let path = file.display().to_string();
+    let mut command = server.command(&["operator", "snapshot", "save", &path]);
+    let saved = command.env("BULKHEAD_TOKEN", &operators.token).output();
+    let saved = saved.expect("the command can be started");
+    assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
+    fs::read(&file).expect("the snapshot is there")
+}
+
+/// Returns whether the open server has the data of these operators.
+fn is_root(server: &Bulkhead, operators: &Operators) -> bool {
+    let answer = operators.root(server).read("sys/policies/acl/kept");
+    assert!([200, 403].contains(&answer.status), "{answer:?}");
+    answer.status == 200
+}
+
+fn old_or_new_data_remain(fault: &str, restore: &Restore) {
+    let first = restore.points_before(fault);
+    let seal = restore.template.seal().name();
+    let of_others = restore.others.as_ref().map_or("", |_| " of another cluster");
+    let name = format!("restore{of_others} under {seal}");
+    points::each_behind(&name, fault, first, |number| {
         let injected = InjectedFault::at(fault, number);
-        let mut server = template.copied();
-        if server.start_with(&injected.environment()).is_err() {
+        let mut life = restore.template.life();
+        if !restore.start(&mut life, &injected) {
             return true;
         }
-        let lived = template.unseal(&server).and_then(|()| template.restore(&server));
-        let came = injected.end(&mut server, &lived);
-        server.start_again();
-        println!("restore: {fault}@{number}");
-        template.assert_complete(&server, lived.is_ok());
+        let lived = restore.unseal(&life).and_then(|()| restore.restore(&life.server));
+        let came = injected.end(&mut life.server, &lived);
+        life.server.start_again();
+        println!("{name}: {fault}@{number}");
+        restore.assert_complete(&mut life, lived.is_ok());
         came
     });
 }
 
 #[test]
 fn crash_during_restore_leaves_old_or_new_data() {
-    old_or_new_data_remain("abort", &StoppedServer::prepared());
+    old_or_new_data_remain("abort", &Restore::of_own_snapshot(ConfiguredSeal::shamir()));
 }
 
 #[test]
 fn error_during_restore_leaves_old_or_new_data() {
-    old_or_new_data_remain("fail", &StoppedServer::prepared());
+    old_or_new_data_remain("fail", &Restore::of_own_snapshot(ConfiguredSeal::shamir()));
 }
 
 #[test]
 fn crash_during_forced_restore_leaves_one_cluster() {
-    old_or_new_data_remain("abort", &StoppedServer::with_snapshot_of_other_cluster());
+    old_or_new_data_remain("abort", &Restore::of_other_snapshot(ConfiguredSeal::shamir()));
 }
 
 #[test]
 fn error_during_forced_restore_leaves_one_cluster() {
-    old_or_new_data_remain("fail", &StoppedServer::with_snapshot_of_other_cluster());
+    old_or_new_data_remain("fail", &Restore::of_other_snapshot(ConfiguredSeal::shamir()));
+}
+
+#[test]
+fn crash_during_restore_under_static_seal_keeps_data() {
+    let restore = Restore::of_own_snapshot(ConfiguredSeal::static_key());
+    old_or_new_data_remain("abort", &restore);
+}
+
+#[test]
+fn error_during_restore_under_static_seal_keeps_data() {
+    let restore = Restore::of_own_snapshot(ConfiguredSeal::static_key());
+    old_or_new_data_remain("fail", &restore);
+}
+
+#[test]
+fn crash_during_forced_restore_under_static_seal() {
+    let restore = Restore::of_other_snapshot(ConfiguredSeal::static_key());
+    old_or_new_data_remain("abort", &restore);
+}
+
+#[test]
+fn error_during_forced_restore_under_static_seal() {
+    let restore = Restore::of_other_snapshot(ConfiguredSeal::static_key());
+    old_or_new_data_remain("fail", &restore);
 }
 
 #[test]
 fn restore_passes_each_of_its_failpoints() {
-    let template = StoppedServer::prepared();
+    let restore = Restore::of_own_snapshot(ConfiguredSeal::shamir());
     let notes = Folder::new("trace");
     let trace = notes.path().join("trace");
-    let mut server = template.copied();
+    let mut life = restore.template.life();
     let environment = [("BULKHEAD_FAULT_TRACE", trace.display().to_string())];
-    server.start_with(&environment).expect("the server starts without a fault");
-    assert!(template.unseal(&server).is_ok() && template.restore(&server).is_ok());
+    life.server.start_with(&environment).expect("the server starts without a fault");
+    assert!(restore.unseal(&life).is_ok() && restore.restore(&life.server).is_ok());
     let passed = fs::read_to_string(&trace).expect("the trace is there");
     let of_restore = points::all().into_iter().filter(points::Point::is_of_restore);
     let missed: Vec<String> = of_restore

@@ -116,6 +116,16 @@ impl StoppedData {
         (Self { stopped: life, operators }, result)
     }
 
+    /// Rotates the key of the seal and lets a start seal the data with the new key.
+    pub fn with_rotated_key(mut self) -> Self {
+        self.stopped.rotate_key();
+        self.stopped.open_by_seal();
+        let server = &mut self.stopped.server;
+        server.wait_for_print("seal-key-replaced");
+        assert!(server.stop(), "{}", server.printed());
+        self
+    }
+
     /// Returns a copy of the seal.
     pub fn seal(&self) -> ConfiguredSeal {
         self.stopped.seal.copied()
