@@ -1,12 +1,13 @@
 //! The process is killed before each operation on the disk, while it initialises itself: a block is
 //! complete or leaves nothing, and the next start continues.
 
+use crate::configured_seal::ConfiguredSeal;
+use crate::sealed_life::SealedLife;
 use crate::stage::{AT_ONCE, LONG_STRIDE, report, sampled_at, sampling_at, until_nothing_fires_of};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::seal_status;
 use bulkhead_tests::paths::{Folder, binary};
-use bulkhead_tests::static_seal;
 use serde_json::json;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -15,6 +16,9 @@ const SIGKILL: i32 = 9;
 
 /// Fewest disk operations of a self-initialisation with two blocks.
 const FEWEST: u32 = 40;
+
+/// As [`LONG_STRIDE`], for the lives that repeat those of the static seal.
+const LONGEST_STRIDE: u32 = 32;
 
 /// Each request of a block fails if it has left something.
 const BLOCKS: &str = r#"
@@ -44,37 +48,26 @@ initialize "secrets" {
 }
 "#;
 
-fn configure(server: &Bulkhead, folder: &Folder, blocks: &str) {
-    let text = format!(
-        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"sqlite\" {{ path = {:?} }}\n\
-         {}{blocks}",
-        server.data(),
-        static_seal::block(folder.path(), &["1"]),
-    );
-    fs::write(folder.path().join("bulkhead.hcl"), text).expect("a file can be written");
-}
-
 /// Asserts that a start without the blocks serves complete data only.
-fn assert_never_served_in_part(server: &mut Bulkhead, folder: &Folder) {
-    configure(server, folder, "");
-    let before = server.printed().len();
-    match server.start_with(&[]) {
+fn assert_never_served_in_part(life: &mut SealedLife) {
+    life.configure("");
+    let before = life.server.printed().len();
+    match life.server.start_with(&[]) {
         Ok(()) => {
-            let status = seal_status(server);
-            assert_eq!(status["initialized"], !status["sealed"].as_bool().expect("a flag"));
-            if status["initialized"] == true {
-                assert_complete(server);
+            if seal_status(&life.server)["initialized"] == true {
+                life.await_open();
+                assert_complete(&life.server);
+            } else {
+                assert_eq!(seal_status(&life.server)["sealed"], true);
             }
-            server.kill();
+            life.server.kill();
         }
         Err(status) => {
             assert_eq!(status.code(), Some(1));
-            server.wait_for_print("set up in part");
-            assert!(server.printed()[before..].contains("set up in part"));
+            life.server.wait_for_print_after(before, "set up in part");
         }
     }
-    configure(server, folder, BLOCKS);
+    life.configure(BLOCKS);
 }
 
 fn assert_complete(server: &Bulkhead) {
@@ -89,26 +82,37 @@ fn assert_complete(server: &Bulkhead) {
     assert!(copies.is_empty(), "{copies:?}");
 }
 
-#[test]
-fn server_killed_during_self_initialisation_completes_it() {
+/// Kills the server before one act on the disk in `stride`.
+fn killed_server_completes_initialisation(seal: &ConfiguredSeal, stride: u32) {
     let acts = until_nothing_fires_of(AT_ONCE, |number| {
-        let act = sampled_at(LONG_STRIDE, number);
+        let act = sampled_at(stride, number);
         let disk = Disk::killing_at(act);
-        let folder = Folder::new("unattended");
-        let mut server = Bulkhead::prepared(binary(), Folder::new("unattended-data"))
-            .configured(folder.path().join("bulkhead.hcl"));
-        configure(&server, &folder, BLOCKS);
-        let environment = disk.under(server.data());
-        let Err(status) = server.start_with(&environment) else { return false };
-        assert_eq!(status.signal(), Some(SIGKILL), "{status}: {}", server.printed());
+        let mut life = SealedLife::of(binary(), Folder::new("unattended-data"), seal.copied());
+        life.configure(BLOCKS);
+        let environment = disk.under(life.server.data());
+        let Err(status) = life.server.start_with(&environment) else { return false };
+        assert_eq!(status.signal(), Some(SIGKILL), "{status}: {}", life.server.printed());
+        println!("killed before act {act}");
         if number % 2 == 0 {
-            assert_never_served_in_part(&mut server, &folder);
+            assert_never_served_in_part(&mut life);
         }
-        server.start_again();
-        assert_complete(&server);
+        life.open_by_seal();
+        assert_complete(&life.server);
         true
     });
-    let sampling = sampling_at(LONG_STRIDE);
-    report(&format!("self-initialisation: killed before {acts} acts on the disk, {sampling}"));
-    assert!(sampled_at(LONG_STRIDE, acts) > FEWEST, "only {acts} acts were tried");
+    let (name, sampling) = (seal.name(), sampling_at(stride));
+    report(&format!(
+        "self-initialisation with {name}: killed before {acts} acts on the disk, {sampling}"
+    ));
+    assert!(sampled_at(stride, acts) > FEWEST, "only {acts} acts were tried");
+}
+
+#[test]
+fn server_killed_during_self_initialisation_completes_it() {
+    killed_server_completes_initialisation(&ConfiguredSeal::static_key(), LONG_STRIDE);
+}
+
+#[test]
+fn killed_self_initialisation_with_transit_seal_is_completed() {
+    killed_server_completes_initialisation(&ConfiguredSeal::transit(), LONGEST_STRIDE);
 }
