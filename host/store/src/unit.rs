@@ -76,6 +76,11 @@ impl Unit {
         self.turn = None;
     }
 
+    /// Returns store time, as [`Store::now`].
+    pub fn now(&self) -> u64 {
+        self.store.now()
+    }
+
     /// Returns the record at `address`: the own write of this unit, or else the newest committed
     /// record. The commit depends on the committed record, and on its absence.
     ///

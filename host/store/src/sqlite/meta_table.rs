@@ -12,9 +12,9 @@ use crate::rows::SealedRow;
 use crate::write_failure::TransactionOutcome;
 
 use super::connection_options::{finish_rollback, reading};
-use super::connections::SqliteDatabase;
+use super::connections::{SqliteDatabase, TransactionEnd};
 use super::row_queries;
-use super::script::StatementBatch;
+use super::script::{BatchRows, StatementBatch};
 use super::transaction_error::is_no_database;
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
@@ -80,11 +80,12 @@ impl SqliteDatabase {
 
     /// As [`Database::change_identity`](crate::database::Database::change_identity).
     pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
-        let write = async |connection: &mut SqliteConnection| {
-            change_now(connection, changes).await?;
-            Ok(TransactionOutcome::Committed)
-        };
-        self.write(write).await
+        let mut writes = StatementBatch::default();
+        change(&mut writes, changes)?;
+        // The changes are the writes of the transaction, so that its flush is timed with them.
+        let plan = |_: BatchRows| Ok(TransactionEnd::Commit(writes));
+        self.transact(StatementBatch::default(), plan).await?;
+        Ok(())
     }
 }
 
