@@ -32,7 +32,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! limits → bindings → sealed_file → fair_queue → metrics → target_calls → event_counts
+//! limits → bindings → sealed_file → fair_queue → metrics → target_calls → counted_events
 //! → fault_counts → grants
 //! → contract → structure → wasmtime_engine → engine_start → cache → held_memory → memory
 //! → secrets → slow_work → crypto_words → compiled → identity → key_ring
@@ -72,8 +72,8 @@ mod call_tree;
 mod caller_presence;
 mod closing;
 mod compartment;
+mod counted_events;
 mod cpu_permits;
-mod event_counts;
 mod fair_queue;
 mod fault_counts;
 mod held_memory;
@@ -122,10 +122,10 @@ pub use caller_presence::{CallerPresence, PresentCaller};
 pub use closing::CallKind;
 pub use compartment::Compartment;
 pub use component::{ComponentSource, Publisher, compilation_key, precompile};
+pub use counted_events::{CodeSource, PluginSwap};
 pub use database_plugin::DatabasePlugin;
 pub use detached::LogSink;
 pub use engine_start::check_engine;
-pub use event_counts::{CodeSource, CountedEvent, EventCounts, PluginSwap};
 pub use fair_queue::{FairPermit, FairSemaphore};
 pub use fault_counts::TrapReading;
 pub use grants::{Grant, GrantLayers, GrantPattern, Grants};

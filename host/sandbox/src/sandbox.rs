@@ -3,8 +3,8 @@
 use crate::admission::{self, AdmissionOutcome, SlotPermit, SlotRequest};
 use crate::closing::CallKind;
 use crate::compartment::Compartment;
+use crate::counted_events::{CodeSource, PluginSwap};
 use crate::engine_start;
-use crate::event_counts::{CodeSource, EventCounts, PluginSwap};
 use crate::instance_cache::InstanceCaches;
 use crate::limits;
 use crate::linkers::Linkers;
@@ -16,6 +16,7 @@ use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_store::Store;
 use bulkhead_wire::duration_histogram::HistogramReading;
+use bulkhead_wire::event_counts::EventCounts;
 use bulkhead_wire::failure::Failure;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,9 +52,9 @@ pub struct Sandbox {
     pub(crate) resources: Arc<StoreResources>,
     pub(crate) instance_caches: InstanceCaches,
     /// Changes of the versions of mounts.
-    pub swaps: EventCounts<PluginSwap>,
+    pub swaps: EventCounts<PluginSwap, 3>,
     /// Loads of compiled code.
-    pub code_loads: EventCounts<CodeSource>,
+    pub code_loads: EventCounts<CodeSource, 2>,
 }
 
 /// The use of the pool of instances at a moment.

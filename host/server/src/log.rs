@@ -195,7 +195,7 @@ impl ServerLog {
                 let (time, level, event) = (machine_time(), LogLevel::Error, "panic");
                 let line = LogLine { time, level, event, request: None, trace: None, pairs };
                 destination::write_stderr_unlocked(&line);
-                self.figures.note_line(level);
+                self.figures.lines.note(level);
             }
         }
     }
@@ -258,7 +258,7 @@ impl LogWriter {
         let line = LogLine { time, level, event, request, trace, pairs };
         if readers == LineReaders::LogAndMonitors {
             self.destination.write(&line);
-            self.figures.note_line(level);
+            self.figures.lines.note(level);
             self.figures.set_diverted(self.destination.is_diverted());
         }
         self.monitors.publish(level, |format| line.text(form_of(format)));

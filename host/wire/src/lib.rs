@@ -8,9 +8,9 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! client → component_signature → distinct → duration_histogram → failure → glob → hcl
-//! → hexadecimal → json → listing → log_level → login → secret → spelling → sync → trace_parent
-//! → byte_stream → alphabet → attempt_outcomes → cidr → duration → envelope → metric → name
+//! client → component_signature → distinct → duration_histogram → event_counts → failure → glob
+//! → hcl → hexadecimal → json → listing → log_level → login → secret → spelling → sync
+//! → trace_parent → byte_stream → alphabet → attempt_outcomes → cidr → duration → envelope → metric → name
 //! → server_figures → size → stored → write_figures → call_limits → description → password_policy
 //! → response → ttl → api_version → coercion → request → fields → field_rights → raw → route
 //! ```
@@ -29,6 +29,7 @@ pub mod distinct;
 pub mod duration;
 pub mod duration_histogram;
 pub mod envelope;
+pub mod event_counts;
 pub mod failure;
 pub mod field_rights;
 pub mod fields;

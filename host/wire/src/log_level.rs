@@ -1,5 +1,7 @@
 //! The levels of log lines, as a configuration, a request and a component write them.
 
+use crate::event_counts::CountedEvent;
+
 /// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -11,6 +13,10 @@ pub enum LogLevel {
     Warn,
     /// A failure.
     Error,
+}
+
+impl CountedEvent<4> for LogLevel {
+    const COUNTED: [Self; 4] = Self::ALL;
 }
 
 impl LogLevel {

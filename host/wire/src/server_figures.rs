@@ -3,6 +3,7 @@
 //!
 //! This file prevents a lock on the path of a connection or of a line: each figure is an atomic.
 
+use crate::event_counts::EventCounts;
 use crate::log_level::LogLevel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -149,21 +150,13 @@ impl Drop for OpenConnection {
 /// The figures of the log.
 #[derive(Debug, Default)]
 pub struct LogFigures {
-    /// Written lines, in the order of [`LogLevel::ALL`].
-    lines: [AtomicU64; LogLevel::ALL.len()],
+    /// The written lines of each level.
+    pub lines: EventCounts<LogLevel, 4>,
     suppressed: AtomicU64,
     is_diverted: AtomicBool,
 }
 
 impl LogFigures {
-    /// Counts a written line.
-    pub fn note_line(&self, level: LogLevel) {
-        let place = LogLevel::ALL.iter().position(|other| *other == level);
-        if let Some(count) = place.and_then(|place| self.lines.get(place)) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// Counts a line that is left out of a flood.
     pub fn note_suppressed(&self) {
         self.suppressed.fetch_add(1, Ordering::Relaxed);
@@ -172,13 +165,6 @@ impl LogFigures {
     /// Sets whether lines go to standard error because the file fails.
     pub fn set_diverted(&self, is_diverted: bool) {
         self.is_diverted.store(is_diverted, Ordering::Relaxed);
-    }
-
-    /// Returns the number of written lines of each level.
-    #[must_use]
-    pub fn lines(&self) -> Vec<(LogLevel, u64)> {
-        let counts = self.lines.iter().map(|count| count.load(Ordering::Relaxed));
-        LogLevel::ALL.into_iter().zip(counts).collect()
     }
 
     /// Returns the number of lines that were left out of floods.
@@ -227,10 +213,10 @@ mod tests {
     #[test]
     fn log_lines_count_by_level() {
         let figures = LogFigures::default();
-        figures.note_line(LogLevel::Warn);
-        figures.note_line(LogLevel::Warn);
+        figures.lines.note(LogLevel::Warn);
+        figures.lines.note(LogLevel::Warn);
         figures.note_suppressed();
-        let counts: Vec<u64> = figures.lines().into_iter().map(|(_, count)| count).collect();
-        assert_eq!((counts, figures.suppressed()), (vec![0, 0, 2, 0], 1));
+        let counts = figures.lines.read().map(|(_, count)| count);
+        assert_eq!((counts, figures.suppressed()), ([0, 0, 2, 0], 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of runs of due work, by kind and outcome.
 
 use bulkhead_store::Space;
-use std::sync::atomic::{AtomicU64, Ordering};
+use bulkhead_wire::event_counts::{CountedEvent, EventCounts};
 
 /// The outcome of a run whose result could be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +12,15 @@ pub enum DueOutcome {
     Failed,
     /// The work waits: for its plugin, for a share of the store, or after a conflict in the store.
     Delayed,
-    /// Nothing was due any more.
+    /// Nothing was due any more. Not counted.
     Moot,
 }
 
-impl DueOutcome {
-    /// The counted outcomes.
+impl CountedEvent<3> for DueOutcome {
     const COUNTED: [Self; 3] = [Self::Done, Self::Failed, Self::Delayed];
+}
 
+impl DueOutcome {
     /// Returns the value of the label.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -44,18 +45,16 @@ const KINDS: [(Space, &str); 5] = [
 /// Counts of runs since the service was opened.
 #[derive(Debug, Default)]
 pub struct DueRunCounts {
-    /// By kind and outcome, in the order of the constants.
-    runs: [[AtomicU64; 3]; 5],
+    /// In the order of [`KINDS`].
+    runs: [EventCounts<DueOutcome, 3>; KINDS.len()],
 }
 
 impl DueRunCounts {
     /// Counts a run.
     pub(super) fn note(&self, space: Space, outcome: DueOutcome) {
-        let kind = KINDS.iter().position(|(kind, _)| *kind == space);
-        let outcome = DueOutcome::COUNTED.iter().position(|counted| *counted == outcome);
-        let (Some(kind), Some(outcome)) = (kind, outcome) else { return };
-        if let Some(count) = self.runs.get(kind).and_then(|kind| kind.get(outcome)) {
-            count.fetch_add(1, Ordering::Relaxed);
+        let found = KINDS.iter().zip(&self.runs).find(|((kind, _), _)| *kind == space);
+        if let Some((_, runs)) = found {
+            runs.note(outcome);
         }
     }
 
@@ -63,16 +62,11 @@ impl DueRunCounts {
     /// 0.
     #[must_use]
     pub fn read(&self) -> Vec<(&'static str, DueOutcome, u64)> {
-        let mut read = Vec::new();
-        for ((_, kind), outcomes) in KINDS.into_iter().zip(&self.runs) {
-            for (outcome, count) in DueOutcome::COUNTED.into_iter().zip(outcomes) {
-                let count = count.load(Ordering::Relaxed);
-                if count > 0 {
-                    read.push((kind, outcome, count));
-                }
-            }
-        }
-        read
+        let by_kind = KINDS.iter().zip(&self.runs);
+        let read = by_kind.flat_map(|((_, kind), runs)| {
+            runs.read().into_iter().map(|(outcome, count)| (*kind, outcome, count))
+        });
+        read.filter(|(_, _, count)| *count > 0).collect()
     }
 }
 

@@ -114,7 +114,7 @@ fn flood_of_one_event_leaves_others_alone() {
     assert_eq!(flood.len() as u64 + between + ended, LINES);
     let figures = log.figures();
     assert_eq!(flood.len() as u64 + figures.suppressed(), LINES);
-    assert_eq!(figures.lines()[2], (LogLevel::Warn, flood.len() as u64 + 1));
+    assert_eq!(figures.lines.read()[2], (LogLevel::Warn, flood.len() as u64 + 1));
     fs::remove_dir_all(folder).unwrap();
 }
 

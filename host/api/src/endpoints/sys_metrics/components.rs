@@ -67,9 +67,9 @@ pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
     families.add(&INSTANCES, states.map(|(state, count)| INSTANCES.series([state], count)));
     families.add(&WAITING, [WAITING.series([], instances.waiting)]);
     let swaps = core.sandbox.swaps.read().into_iter();
-    families.add(&SWAPS, swaps.map(|(outcome, count)| SWAPS.series([outcome], count)));
+    families.add(&SWAPS, swaps.map(|(outcome, count)| SWAPS.series([outcome.word()], count)));
     let loads = core.sandbox.code_loads.read().into_iter();
-    families.add(&LOADS, loads.map(|(source, count)| LOADS.series([source], count)));
+    families.add(&LOADS, loads.map(|(source, count)| LOADS.series([source.word()], count)));
     for mount in core.mounts.all() {
         add_mount(core, &mount, families);
     }

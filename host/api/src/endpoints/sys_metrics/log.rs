@@ -29,7 +29,7 @@ pub(super) const GROUP: MetricGroup =
 
 /// Adds the metrics of the log.
 pub(super) fn add(figures: &LogFigures, families: &mut MetricFamilies) {
-    let lines = figures.lines().into_iter();
+    let lines = figures.lines.read().into_iter();
     families.add(&LINES, lines.map(|(level, count)| LINES.series([level.word()], count)));
     families.add(&SUPPRESSED, [SUPPRESSED.series([], figures.suppressed())]);
     families.add(&DIVERTED, [DIVERTED.series([], u64::from(figures.is_diverted()))]);
