@@ -110,6 +110,7 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
         uses_left: None,
         used_up: None,
         ended: None,
+        end_cause: None,
         mount: sealed.mount,
         login: None,
         proof: sealed.proof,

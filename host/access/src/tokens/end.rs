@@ -26,7 +26,7 @@ pub fn begin_end(
     record: &TokenRecord,
     ending: TokenEnding,
 ) -> Result<(), Failure> {
-    let record = TokenRecord { ended: Some(record.ended.unwrap_or(ending)), ..record.clone() };
+    let record = record.ended_at(unit.now(), ending);
     put_due(unit, key, &record, Some(0))
 }
 
@@ -154,14 +154,10 @@ impl Tokens {
                         // This token released its children before.
                         Some(TokenEnding::Alone) => continue,
                         Some(TokenEnding::WithChildren) => {}
-                        None => put(
-                            &mut unit,
-                            key,
-                            &TokenRecord {
-                                ended: Some(TokenEnding::WithChildren),
-                                ..TokenRecord::clone(&record)
-                            },
-                        )?,
+                        None => {
+                            let now = self.store.now();
+                            put(&mut unit, key, &record.ended_at(now, TokenEnding::WithChildren))?;
+                        }
                     }
                 }
                 ending.push(key.clone());
@@ -226,7 +222,7 @@ impl Tokens {
             unit.delete(address(key));
             if try_commit(unit).await? {
                 if let Some(record) = record {
-                    let cause = record.end_cause(self.store.now());
+                    let cause = record.removal_cause(self.store.now());
                     self.counts.of(TokenType::Service).note_end(cause);
                 }
                 return Ok(());

@@ -144,6 +144,7 @@ impl Tokens {
             uses_left: (new.num_uses > 0).then_some(new.num_uses),
             used_up: None,
             ended: None,
+            end_cause: None,
             mount: new.mount,
             login: Some(new.kept),
             proof: Some(new.signed_in.proof),

@@ -1,6 +1,7 @@
 //! Stored form of a token. Times are in whole seconds of store time, unless said otherwise.
 
 use crate::identity::LoginProof;
+use crate::lifecycle_metrics::EndCause;
 use crate::policies::ROOT;
 use bulkhead_store::{Address, IndexColumns, Space, StoreFault, Unit};
 use bulkhead_wire::cidr::Cidr;
@@ -80,6 +81,9 @@ pub struct TokenRecord {
     /// Set once the token is revoked or expired. The token is refused at once; its leases and
     /// children end afterwards.
     pub(crate) ended: Option<TokenEnding>,
+    /// Cause of the end, decided with the end. `None` in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) end_cause: Option<EndCause>,
     /// UUID of the auth mount whose login created the token; empty for other tokens.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,

@@ -55,6 +55,7 @@ impl Tokens {
             uses_left: Some(1),
             used_up: None,
             ended: None,
+            end_cause: None,
             mount: String::new(),
             login: None,
             proof: None,
