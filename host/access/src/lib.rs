@@ -8,15 +8,17 @@
 //! `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! log_threshold → log_monitors → log → random → quorum → timestamp → client_buckets → paging
-//! → parking → in_flight → request_metrics → lifecycle_metrics → unauthenticated_limits → lockouts
-//! → lifetimes → sealing → passwords → policies → background → identity → oidc → tokens → activity
-//! → quotas → wrapping → cubbyhole → version_history
+//! log_threshold → log_monitors → log → random → quorum → timestamp → client_buckets
+//! → costly_reading → paging → parking → in_flight → request_metrics → lifecycle_metrics
+//! → unauthenticated_limits → lockouts → lifetimes → sealing → passwords → policies → background
+//! → identity → oidc → tokens → activity → row_counts → quotas → wrapping → cubbyhole
+//! → version_history
 //! ```
 //!
 //! - **log_monitors** hands the lines of the log to callers that watch, unaware of their source.
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
+//! - **costly_reading** spares the store readings that monitoring repeats, unaware of their subject.
 //! - **paging** bounds listings; **parking** holds requests that wait for a change, unaware of the
 //!   change; **in_flight** lists the requests that are being served, **request_metrics** counts
 //!   requests by mount, and **lifecycle_metrics** counts creations and ends by cause.
@@ -29,6 +31,7 @@
 //! - **oidc** stores named keys and issues the tokens that prove a mount's identity to other
 //!   services.
 //! - **tokens** identifies callers and ends their tokens; **activity** counts clients by month.
+//! - **row_counts** counts leases, tokens and identities for monitoring.
 //! - **quotas** limits the number of leases and login tokens at a path, and the rate of requests,
 //!   unaware of their content.
 //! - **version_history** lists the versions of this program that opened the data.
@@ -40,6 +43,7 @@
 pub mod activity;
 pub mod background;
 pub mod client_buckets;
+mod costly_reading;
 pub mod cubbyhole;
 pub mod identity;
 pub mod in_flight;
@@ -58,6 +62,7 @@ pub mod quorum;
 pub mod quotas;
 pub mod random;
 pub mod request_metrics;
+pub mod row_counts;
 pub mod sealing;
 #[cfg(test)]
 mod testing;

@@ -6,7 +6,6 @@
 //! component is called, so that nothing outside changes. Quotas do not know the content of a lease.
 
 mod lease_count;
-mod lease_counter;
 mod place;
 mod rate_limit;
 mod rates;
@@ -15,7 +14,6 @@ mod table;
 mod tally;
 
 pub use lease_count::LeaseCountQuota;
-pub use lease_counter::{LeaseCounter, LeaseCounts};
 pub use place::QuotaPlace;
 pub use rate_limit::{RateLimitConfig, RateLimitQuota, put_config, read_config};
 pub use rates::RateRefusal;

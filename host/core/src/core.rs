@@ -26,6 +26,7 @@ use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::policies::stored::Policies;
 use bulkhead_access::quotas::Quotas;
 use bulkhead_access::request_metrics::RequestMetrics;
+use bulkhead_access::row_counts::RowCounter;
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{self, TokenRecord, Tokens};
@@ -62,6 +63,8 @@ pub struct Core {
     pub leases: Arc<Leases>,
     /// Rate-limit and lease-count quotas, held in memory.
     pub quotas: Quotas,
+    /// Numbers of leases, tokens and identities, for monitoring.
+    pub row_counts: RowCounter,
     /// Slots for long listings, which bound the memory of listings under construction.
     pub listings: Arc<ListingSlots>,
     /// Plain HTTP requests parked until a change, without an instance of the component.
@@ -164,6 +167,7 @@ impl Core {
             audit,
             tokens: Tokens::new(&background),
             quotas: Quotas::new(&settings.log),
+            row_counts: RowCounter::default(),
             listings: ListingSlots::new(settings.request_timeout),
             parking: ParkedRequests::default(),
             traffic: RequestMetrics::default(),

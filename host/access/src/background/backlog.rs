@@ -3,8 +3,7 @@
 //! This file prevents a count that takes longer with a longer backlog: the rows of a lane, the rows
 //! of all lanes and the lanes are counted up to a maximum.
 
-use super::due::IN_LANES;
-use super::lane_order::{BEHIND_ALL, mount_of};
+use super::lane_order::{BEHIND_ALL, IN_LANES, mount_of};
 use bulkhead_store::{Space, Store, StoreFault};
 use std::collections::BTreeMap;
 
@@ -14,7 +13,8 @@ const MAX_LANE_ROWS: u32 = 1_000;
 const MAX_ROWS: u32 = 5_000;
 /// Maximum number of lanes whose rows are counted. Each further lane counts as one row.
 const MAX_COUNTED_LANES: u32 = 256;
-/// Maximum number of queries for the lanes of a kind of row, each for 256 lanes.
+/// Maximum number of queries for the lanes of a kind of row, each for 256 lanes. Rows of further
+/// lanes, and so of their mounts, do not count.
 const MAX_LANE_QUERIES: usize = 64;
 
 /// The rows that are due and not done, with the rows whose work is under way.
@@ -29,6 +29,8 @@ pub struct DueBacklog {
     /// Earliest due time, in milliseconds of store time. An ended token, whose row is being
     /// removed, has no due time.
     pub oldest: Option<u64>,
+    /// True if not every row was counted, because a maximum was met.
+    pub is_capped: bool,
 }
 
 /// A count of due rows, lane by lane.
@@ -38,6 +40,8 @@ struct LaneCounter<'a> {
     now: u64,
     lanes_left: u32,
     rows_left: u32,
+    /// True if a lane was not looked for.
+    has_more_lanes: bool,
 }
 
 impl DueBacklog {
@@ -45,21 +49,23 @@ impl DueBacklog {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
-    pub async fn read(store: &Store) -> Result<Self, StoreFault> {
+    pub(super) async fn read(store: &Store) -> Result<Self, StoreFault> {
         let now = store.now();
         if store.next_due().await?.is_none_or(|due| due > now) {
             return Ok(Self::default());
         }
         let oldest = store.next_due_after(0).await?.filter(|due| *due <= now);
         let (lanes_left, rows_left) = (MAX_COUNTED_LANES, MAX_ROWS);
-        let mut counter = LaneCounter { store, now, lanes_left, rows_left };
+        let has_more_lanes = false;
+        let mut counter = LaneCounter { store, now, lanes_left, rows_left, has_more_lanes };
         let tokens = counter.count((Space::Token, "")).await?;
         let keys = counter.count((Space::Core, "")).await?;
         let mut mounts = BTreeMap::new();
         for space in IN_LANES {
             counter.count_kind(space, &mut mounts).await?;
         }
-        Ok(Self { mounts, tokens, keys, oldest })
+        let is_capped = counter.is_capped();
+        Ok(Self { mounts, tokens, keys, oldest, is_capped })
     }
 }
 
@@ -78,10 +84,16 @@ impl LaneCounter<'_> {
                 let count = self.count((space, lane)).await?.max(1);
                 *mounts.entry(mount_of(lane).to_owned()).or_default() += count;
             }
-            let Some(next) = found.next else { break };
+            let Some(next) = found.next else { return Ok(()) };
             first = next;
         }
+        self.has_more_lanes = true;
         Ok(())
+    }
+
+    /// Returns whether a maximum was met.
+    fn is_capped(&self) -> bool {
+        self.lanes_left == 0 || self.rows_left == 0 || self.has_more_lanes
     }
 
     /// Counts the due rows of a lane; 0 if the maximum of lanes or rows is reached.
@@ -131,7 +143,7 @@ mod tests {
         }
         let mounts = BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)]);
         let oldest = Some(now - 7_000);
-        let expected = DueBacklog { mounts, tokens: 1, keys: 1, oldest };
+        let expected = DueBacklog { mounts, tokens: 1, keys: 1, oldest, is_capped: false };
         assert_eq!(DueBacklog::read(store).await.unwrap(), expected);
         temporary.end().await;
     }
@@ -157,7 +169,7 @@ mod tests {
         assert_eq!(backlog.mounts["a"], u64::from(MAX_LANE_ROWS));
         // The first three lanes are those of `a`, of tokens and of keys.
         assert_eq!(backlog.mounts["b"], u64::from(2 * (MAX_COUNTED_LANES - 3) + 4));
-        assert_eq!(backlog.oldest, Some(1));
+        assert_eq!((backlog.oldest, backlog.is_capped), (Some(1), true));
         temporary.end().await;
     }
 }

@@ -8,10 +8,12 @@
 //! so rows that wait in a lane do not slow the others. A hanging target blocks only its own lane,
 //! and a mount whose targets all hang uses only its share of the claims.
 
+use super::backlog::DueBacklog;
 use super::claims::{Claim, Claims};
 use super::due_runs::{DueOutcome, DueRunCounts};
-use super::lane_order::{LaneOrder, RingRange, end_of_mount, mount_of};
+use super::lane_order::{IN_LANES, LaneOrder, RingRange, end_of_mount, mount_of};
 use super::suspension::DueWorkGate;
+use crate::costly_reading::CostlyReading;
 use crate::log::{Log, cause, format_store_time};
 use crate::sealing::{InFlight, SealSignal};
 use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
@@ -33,8 +35,6 @@ const REPAIR_PAUSE: Duration = Duration::from_secs(60);
 
 /// Kinds of work without lanes.
 const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
-/// Kinds of work in lanes.
-pub(super) const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 
 /// Kinds of work that continue although nothing can be stored. Ending a credential twice is
 /// harmless; leaving the credential active until the restart is not.
@@ -54,6 +54,8 @@ pub struct BackgroundState {
     pub gate: Arc<DueWorkGate>,
     /// Counts of runs.
     pub runs: DueRunCounts,
+    /// The last count of the backlog.
+    backlog: CostlyReading<DueBacklog>,
     stopped_writes_told: AtomicBool,
 }
 
@@ -93,8 +95,18 @@ impl BackgroundState {
             log: Arc::clone(log),
             gate: DueWorkGate::new(store, is_suspended),
             runs: DueRunCounts::default(),
+            backlog: CostlyReading::default(),
             stopped_writes_told: AtomicBool::new(false),
         })
+    }
+
+    /// Counts the backlog. A count that met a maximum is used again for twenty times as long as the
+    /// count took.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub async fn read_backlog(&self) -> Result<DueBacklog, StoreFault> {
+        self.backlog.read(DueBacklog::read(&self.store), |backlog| backlog.is_capped).await
     }
 
     /// Logs that the system's clock is behind the time of the data, or was set. Due times do not

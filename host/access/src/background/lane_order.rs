@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 /// Maximum number of remembered positions, counted by kind of work and mount. At the maximum, the
 /// positions of all mounts are reset.
 const MOST_MOUNTS: usize = 4_096;
+/// Kinds of work in lanes.
+pub(super) const IN_LANES: [Space; 3] = [Space::Lease, Space::Reservation, Space::Timer];
 /// A text greater than every lane name.
 pub(super) const BEHIND_ALL: &str = "\u{10FFFF}";
 

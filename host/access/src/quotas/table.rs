@@ -1,7 +1,6 @@
 //! The quotas of an open store, checked by requests.
 
 use super::lease_count::LeaseCountQuota;
-use super::lease_counter::LeaseCounter;
 use super::rate_limit::RateLimitQuota;
 use super::rates::RateLimits;
 use super::record::{delete, names, read};
@@ -19,8 +18,6 @@ use tokio::sync::Mutex;
 pub struct Quotas {
     /// The rate-limit quotas.
     pub rates: RateLimits,
-    /// The number of all leases, for monitoring.
-    pub leases: LeaseCounter,
     log: Arc<dyn Log>,
     active: RwLock<Vec<Arc<ActiveLeaseQuota>>>,
     /// Serialises loads, so that of two loads the later result stays.
@@ -50,8 +47,7 @@ impl Quotas {
     /// Returns an empty table; [`load`](Self::load) fills the table.
     pub fn new(log: &Arc<dyn Log>) -> Self {
         let (log, rates) = (Arc::clone(log), RateLimits::new(log));
-        let leases = LeaseCounter::default();
-        Self { rates, leases, log, active: RwLock::default(), reading: Mutex::default() }
+        Self { rates, log, active: RwLock::default(), reading: Mutex::default() }
     }
 
     /// Loads all quotas, also after a quota was written. Unchanged quotas keep their running count.

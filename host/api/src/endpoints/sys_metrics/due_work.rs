@@ -12,14 +12,16 @@ use std::collections::BTreeMap;
 const BACKLOG: Registration<1> = gauge(
     "bulkhead_due_work_backlog",
     ["mount"],
-    "leases, reservations, timers, tokens and keys that are due and not done, by mount",
+    "leases, reservations, timers, tokens and keys that are due and not done, by mount; of the \
+     first 16,384 lanes of each kind",
     "which mount's due work does not keep up",
 );
 const OLDEST: Registration<0> = gauge(
     "bulkhead_due_work_oldest_seconds",
     [],
-    "time since the oldest due work was due, 0 without due work",
-    "how late is due work",
+    "age of the oldest work that is due and not attempted, 0 without such work; a failed attempt \
+     gives the work a new due time",
+    "does due work keep up",
 );
 const RESTING: Registration<0> = gauge(
     "bulkhead_due_lanes_resting",
@@ -43,7 +45,7 @@ pub(super) const GROUP: MetricGroup =
 /// # Errors
 /// The store's failure.
 pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
-    let backlog = DueBacklog::read(&core.store).await?;
+    let backlog = core.background.read_backlog().await?;
     let age = backlog.oldest.map_or(0, |due| core.store.now().saturating_sub(due));
     families.add(&OLDEST, [OLDEST.series([], seconds(age.saturating_mul(1_000)))]);
     let mounts = by_path(core, backlog);
@@ -60,7 +62,7 @@ pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<()
 fn by_path(core: &Core, backlog: DueBacklog) -> BTreeMap<String, u64> {
     let path_of = |uuid: String| Some(core.mounts.record_of(&uuid)?.path.to_string());
     let builtin = |which| core.mounts.builtin(which).path.to_string();
-    let DueBacklog { mounts, tokens, keys, oldest: _ } = backlog;
+    let DueBacklog { mounts, tokens, keys, .. } = backlog;
     let mounts = mounts.into_iter().filter_map(|(uuid, count)| Some((path_of(uuid)?, count)));
     let others = [(builtin(BuiltinMount::Token), tokens), (builtin(BuiltinMount::Identity), keys)];
     mounts.chain(others).filter(|(_, count)| *count > 0).collect()

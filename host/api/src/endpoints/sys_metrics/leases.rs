@@ -2,6 +2,7 @@
 
 use super::family::MetricFamilies;
 use super::registration::{MetricGroup, Registration, gauge};
+use bulkhead_access::row_counts::RowCounts;
 use bulkhead_core::Core;
 use bulkhead_wire::failure::Failure;
 
@@ -40,9 +41,12 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
 ///
 /// # Errors
 /// The store's failure.
-pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
-    let leases = core.quotas.leases.read(&core.store).await?;
-    families.add(&LEASES, [LEASES.series([], leases.sum())]);
+pub(super) async fn add(
+    core: &Core,
+    rows: &RowCounts,
+    families: &mut MetricFamilies,
+) -> Result<(), Failure> {
+    families.add(&LEASES, [LEASES.series([], rows.all_leases())]);
     let irrevocable: u64 = core.leases.count_irrevocable().await?.values().sum();
     families.add(&IRREVOCABLE, [IRREVOCABLE.series([], irrevocable)]);
     for quota in core.quotas.read_usage(&core.store).await? {

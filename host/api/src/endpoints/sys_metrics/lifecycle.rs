@@ -2,15 +2,9 @@
 
 use super::family::MetricFamilies;
 use super::registration::{MetricGroup, Registration, counter, gauge, histogram};
-use bulkhead_access::identity;
+use bulkhead_access::row_counts::RowCounts;
 use bulkhead_access::tokens::TokenType;
 use bulkhead_core::Core;
-use bulkhead_store::Space;
-use bulkhead_wire::failure::Failure;
-
-/// Maximum number of counted tokens, entities and groups each, so that a request takes a bounded
-/// time.
-const MAX_COUNTED_ROWS: u32 = 1_000_000;
 
 const TOKENS: Registration<1> =
     gauge("bulkhead_tokens", ["type"], "stored tokens, by their type", "how many tokens are there");
@@ -56,6 +50,13 @@ const FAILED_REVOCATIONS: Registration<1> = counter(
     "attempts to end a lease or a reservation that failed, by mount",
     "which mount's credentials outlive their leases",
 );
+const OVERDUE: Registration<0> = gauge(
+    "bulkhead_leases_overdue",
+    [],
+    "leases and reservations whose end was put off since the opening, after a failure or while the \
+     component cannot be called, and that still exist",
+    "how many credentials outlive their leases",
+);
 const END_DELAYS: Registration<0> = histogram(
     "bulkhead_lease_end_delay_seconds",
     [],
@@ -87,6 +88,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
         &LEASES_RENEWED,
         &LEASES_ENDED,
         &FAILED_REVOCATIONS,
+        &OVERDUE,
         &END_DELAYS,
         &ENTITIES,
         &GROUPS,
@@ -94,20 +96,13 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
 };
 
 /// Adds the metrics of tokens, leases and identities.
-///
-/// # Errors
-/// The store's failure.
-pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
-    let tokens = core.store.count(Space::Token, "", MAX_COUNTED_ROWS).await?;
-    families.add(&TOKENS, [TOKENS.series([TokenType::Service.word()], u64::from(tokens))]);
-    let entities = identity::count_entities(&core.store, MAX_COUNTED_ROWS).await?;
-    let groups = identity::count_groups(&core.store, MAX_COUNTED_ROWS).await?;
-    families.add(&ENTITIES, [ENTITIES.series([], u64::from(entities))]);
-    families.add(&GROUPS, [GROUPS.series([], u64::from(groups))]);
+pub(super) fn add(core: &Core, rows: &RowCounts, families: &mut MetricFamilies) {
+    families.add(&TOKENS, [TOKENS.series([TokenType::Service.word()], rows.tokens)]);
+    families.add(&ENTITIES, [ENTITIES.series([], rows.entities)]);
+    families.add(&GROUPS, [GROUPS.series([], rows.groups)]);
     add_token_counts(core, families);
     add_lease_counts(core, families);
     families.add(&END_DELAYS, [END_DELAYS.series([], core.leases.end_delays.read())]);
-    Ok(())
 }
 
 fn add_token_counts(core: &Core, families: &mut MetricFamilies) {
@@ -123,17 +118,22 @@ fn add_token_counts(core: &Core, families: &mut MetricFamilies) {
 }
 
 fn add_lease_counts(core: &Core, families: &mut MetricFamilies) {
+    let mut overdue = 0;
     for mount in core.mounts.all() {
         let (path, counts) = (mount.record.path.as_str(), mount.lease_counts.read());
-        for (metric, count) in [
-            (&LEASES_CREATED, counts.created),
-            (&LEASES_RENEWED, counts.renewed),
-            (&FAILED_REVOCATIONS, counts.failed_ends),
-        ] {
+        for (metric, count) in
+            [(&LEASES_CREATED, counts.created), (&LEASES_RENEWED, counts.renewed)]
+        {
             families.add(metric, (count > 0).then(|| metric.series([path], count)));
         }
+        // The series begins with 0 before the first failure, which `increase` would miss otherwise.
+        let has_leases = counts.created + counts.failed_ends > 0 || !counts.ended.is_empty();
+        let failed = has_leases.then(|| FAILED_REVOCATIONS.series([path], counts.failed_ends));
+        families.add(&FAILED_REVOCATIONS, failed);
+        overdue += counts.overdue;
         let ended = counts.ended.into_iter();
         let ended = ended.map(|(cause, count)| LEASES_ENDED.series([path, cause.word()], count));
         families.add(&LEASES_ENDED, ended);
     }
+    families.add(&OVERDUE, [OVERDUE.series([], overdue)]);
 }

@@ -90,11 +90,18 @@ impl<const N: usize> Registration<N> {
 
 /// A registration of any number of labels, for the page of metrics.
 pub(super) trait Registered: Sync {
+    /// Returns the name of the metric.
+    fn name(&self) -> &'static str;
+
     /// Returns the row of the page.
     fn row(&self) -> String;
 }
 
 impl<const N: usize> Registered for Registration<N> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn row(&self) -> String {
         let labels: Vec<String> = self.labels.iter().map(|label| format!("`{label}`")).collect();
         let (name, kind, labels) = (self.name, self.kind.word(), labels.join(", "));

@@ -11,6 +11,7 @@ use super::{
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
 use bulkhead_wire::failure::Failure;
+use std::collections::BTreeSet;
 
 const GROUPS: [&MetricGroup; 16] = [
     &requests::GROUP,
@@ -41,6 +42,11 @@ pub(super) fn tables() -> Vec<(&'static str, String)> {
     GROUPS.iter().map(table).collect()
 }
 
+/// Returns the names of all metrics of the host.
+pub(super) fn names() -> BTreeSet<&'static str> {
+    GROUPS.iter().flat_map(|group| group.metrics).map(|metric| metric.name()).collect()
+}
+
 /// Adds the metrics of an open service.
 ///
 /// # Errors
@@ -48,8 +54,9 @@ pub(super) fn tables() -> Vec<(&'static str, String)> {
 pub(super) async fn add_open(core: &Core, families: &mut MetricFamilies) -> Result<(), Failure> {
     requests::add(core, families);
     targets::add(core, families);
-    leases::add(core, families).await?;
-    lifecycle::add(core, families).await?;
+    let rows = core.row_counts.read(&core.store).await?;
+    leases::add(core, &rows, families).await?;
+    lifecycle::add(core, &rows, families);
     due_work::add(core, families).await?;
     mounts::add(core, families).await?;
     components::add(core, families);
