@@ -171,7 +171,7 @@ impl Core {
             listings: ListingSlots::new(settings.request_timeout),
             parking: ParkedRequests::default(),
             traffic: RequestMetrics::default(),
-            activity: ClientActivity::default(),
+            activity: ClientActivity::new(&settings.log),
             requests: InFlightRequests::default(),
             reloads: ReloadHistory::default(),
             claims: Arc::clone(&background.claims),

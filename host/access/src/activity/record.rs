@@ -2,7 +2,7 @@
 
 use super::month::ActivityMonth;
 use super::sketch::ClientSketch;
-use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
+use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -72,28 +72,69 @@ impl MountClients {
         Ok(())
     }
 
-    /// Reads the stored clients of a month, by mount.
+    /// Reads the stored clients of a month. A record that cannot be read is left out.
     ///
     /// # Errors
-    /// 503 if the store cannot be read, 500 for a record that does not parse.
+    /// 503 if the store cannot be read.
     pub(super) async fn read_month(
         store: &Arc<Store>,
         month: ActivityMonth,
-    ) -> Result<BTreeMap<String, Self>, Failure> {
+    ) -> Result<StoredMonth, Failure> {
         let (prefix, mut after) = (month_prefix(month), String::new());
-        let mut found = BTreeMap::new();
+        let mut found = StoredMonth::default();
         loop {
-            let mut unit = store.begin();
-            let page = unit.records(Space::Core, (&prefix, &after), PAGE, PAGE_BYTES).await?;
+            let page = page(store, (&prefix, &after)).await?;
             let Some((last, _)) = page.last() else { return Ok(found) };
             after.clone_from(last);
             for (key, record) in page {
-                let clients = Self::from_bytes(&record.body)
-                    .map_err(|unreadable| unreadable.of("the record of a month's clients"))?;
                 let mount = key.strip_prefix(&prefix).unwrap_or_default().to_owned();
-                found.insert(mount, clients);
+                match record.and_then(|record| Self::parse(&record)) {
+                    Ok(clients) => _ = found.mounts.insert(mount, clients),
+                    Err(unreadable) => _ = found.unreadable.insert(mount, (key, unreadable)),
+                }
             }
         }
+    }
+
+    fn parse(record: &Record) -> Result<Self, Failure> {
+        let parsed = Self::from_bytes(&record.body);
+        parsed.map_err(|unreadable| unreadable.of("the record of a month's clients"))
+    }
+}
+
+/// The stored clients of a month.
+#[derive(Default)]
+pub(super) struct StoredMonth {
+    /// The clients by mount.
+    pub(super) mounts: BTreeMap<String, MountClients>,
+    /// The mounts whose record cannot be read, each with the record's key and the failure.
+    pub(super) unreadable: BTreeMap<String, (String, Failure)>,
+}
+
+/// Returns the records of a month after the key `after`. A record that does not open is a failure
+/// in the page, and does not hide the other records.
+///
+/// # Errors
+/// 503 if the store cannot be read.
+async fn page(
+    store: &Arc<Store>,
+    range: (&str, &str),
+) -> Result<Vec<(String, Result<Record, Failure>)>, Failure> {
+    match store.begin().records(Space::Core, range, PAGE, PAGE_BYTES).await {
+        Ok(page) => Ok(page.into_iter().map(|(key, record)| (key, Ok(record))).collect()),
+        Err(StoreFault::Damaged(_)) => {
+            let (prefix, after) = range;
+            let mut page = Vec::new();
+            for key in store.begin().keys(Space::Core, prefix, after, PAGE).await? {
+                match store.begin().get(&Address::new(Space::Core, key.as_str())).await {
+                    Ok(record) => page.extend(record.map(|record| (key, Ok(record)))),
+                    Err(damaged @ StoreFault::Damaged(_)) => page.push((key, Err(damaged.into()))),
+                    Err(fault) => return Err(fault.into()),
+                }
+            }
+            Ok(page)
+        }
+        Err(fault) => Err(fault.into()),
     }
 }
 

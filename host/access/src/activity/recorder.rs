@@ -1,11 +1,15 @@
 //! The recorder of clients: memory for requests, and the task that stores changes.
+//!
+//! This file prevents a record of clients against the setting: nothing is noted before the setting
+//! was read, nor while the setting cannot be read.
 
 use super::month::ActivityMonth;
 use super::record::{
-    ActivitySettings, MountClients, OTHER_MOUNTS, TOKEN_MOUNT, remove_month, stored_months,
+    ActivitySettings, MountClients, OTHER_MOUNTS, StoredMonth, TOKEN_MOUNT, remove_month,
+    stored_months,
 };
 use crate::background::BackgroundState;
-use crate::log::cause;
+use crate::log::{Log, cause};
 use crate::policies::{RESPONSE_WRAPPING, ROOT};
 use crate::tokens::TokenRecord;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -39,6 +43,9 @@ pub struct ClientActivity {
     seen: RwLock<SeenClients>,
     months: Mutex<BTreeMap<ActivityMonth, MonthClients>>,
     is_recording: AtomicBool,
+    /// Keys in the log of records that cannot be read.
+    unreadable: Mutex<BTreeSet<String>>,
+    log: Arc<dyn Log>,
 }
 
 /// The clients that are recorded already: the only part that a usual request looks at.
@@ -57,6 +64,9 @@ struct MonthClients {
     mounts: BTreeMap<String, MountClients>,
     /// Mounts with clients that are not stored.
     changed: BTreeSet<String>,
+    /// Mounts whose stored record cannot be read, and stays for an operator. Their clients count for
+    /// the record of further mounts.
+    unreadable: BTreeSet<String>,
 }
 
 /// A client of a request.
@@ -66,18 +76,46 @@ enum CountedClient<'a> {
     Policies(&'a [String]),
 }
 
-impl Default for ClientActivity {
-    fn default() -> Self {
+impl ClientActivity {
+    /// Makes the recorder, which notes nothing before [`ClientActivity::begin`].
+    pub fn new(log: &Arc<dyn Log>) -> Self {
         Self {
             hasher: RandomState::new(),
             seen: RwLock::default(),
             months: Mutex::default(),
-            is_recording: AtomicBool::new(true),
+            is_recording: AtomicBool::new(false),
+            unreadable: Mutex::default(),
+            log: Arc::clone(log),
         }
     }
-}
 
-impl ClientActivity {
+    /// Follows the settings, which the opening of the service and each minute read. What was noted
+    /// and not stored is dropped if clients are not to be recorded, or the settings cannot be read.
+    ///
+    /// # Errors
+    /// 503 if the store cannot be read, 500 for settings that do not parse.
+    async fn read_settings(&self, store: &Arc<Store>) -> Result<ActivitySettings, Failure> {
+        let settings = ActivitySettings::read(&mut store.begin()).await;
+        let is_recording = settings.as_ref().is_ok_and(|settings| settings.is_recording());
+        self.is_recording.store(is_recording, Ordering::Relaxed);
+        if !is_recording {
+            sync::lock(&self.months).clear();
+            *sync::write(&self.seen) = SeenClients::default();
+        }
+        settings
+    }
+
+    /// Begins to note clients, if the settings say so. Settings that cannot be read are logged.
+    pub async fn begin(&self, store: &Arc<Store>) {
+        if let Err(failure) = self.read_settings(store).await {
+            self.log_failure(&failure);
+        }
+    }
+
+    fn log_failure(&self, failure: &Failure) {
+        self.log.line(LogLevel::Warn, "client-activity-not-stored", &[cause(failure)]);
+    }
+
     /// Notes a request with a valid token at the store time `now`, in milliseconds.
     pub fn note(&self, token: &TokenRecord, now: u64) {
         if !self.is_recording.load(Ordering::Relaxed) {
@@ -100,8 +138,7 @@ impl ClientActivity {
     pub async fn record(&self, background: &BackgroundState) {
         loop {
             if let Err(failure) = self.store(&background.store).await {
-                let event = "client-activity-not-stored";
-                background.log.line(LogLevel::Warn, event, &[cause(&failure)]);
+                self.log_failure(&failure);
             }
             if background.sealing.has_begun() {
                 return;
@@ -113,13 +150,12 @@ impl ClientActivity {
         }
     }
 
-    /// Stores the changes, reads the settings, and removes old months.
+    /// Reads the settings, stores the changes, and removes old months.
     ///
     /// # Errors
-    /// 503 if the store cannot be read or written.
+    /// 503 if the store cannot be read or written, 500 for settings that do not parse.
     async fn store(&self, store: &Arc<Store>) -> Result<(), Failure> {
-        let settings = ActivitySettings::read(&mut store.begin()).await?;
-        self.is_recording.store(settings.is_recording(), Ordering::Relaxed);
+        let settings = self.read_settings(store).await?;
         let present = ActivityMonth::of_seconds(store.now() / 1_000);
         let months: Vec<ActivityMonth> = sync::lock(&self.months).keys().copied().collect();
         for month in months {
@@ -139,7 +175,7 @@ impl ClientActivity {
     async fn store_month(&self, store: &Arc<Store>, month: ActivityMonth) -> Result<(), Failure> {
         let is_loaded = sync::lock(&self.months).get(&month).is_none_or(|month| month.is_loaded);
         if !is_loaded {
-            let stored = MountClients::read_month(store, month).await?;
+            let stored = self.read_stored(store, month).await?;
             let mut months = sync::lock(&self.months);
             months.entry(month).or_default().load(stored);
         }
@@ -158,32 +194,53 @@ impl ClientActivity {
         }
     }
 
+    /// Reads the stored clients of a month, and logs each record that cannot be read, once.
+    async fn read_stored(
+        &self,
+        store: &Arc<Store>,
+        month: ActivityMonth,
+    ) -> Result<StoredMonth, Failure> {
+        let stored = MountClients::read_month(store, month).await?;
+        for (key, failure) in stored.unreadable.values() {
+            if sync::lock(&self.unreadable).insert(key.clone()) {
+                let pairs = [("key", key.clone()), cause(failure)];
+                self.log.line(LogLevel::Error, "client-activity-unreadable", &pairs);
+            }
+        }
+        Ok(stored)
+    }
+
     /// Takes some mounts with changed clients.
     fn take_changed(&self, month: ActivityMonth) -> Vec<(String, MountClients)> {
         let mut months = sync::lock(&self.months);
-        let Some(MonthClients { mounts, changed, .. }) = months.get_mut(&month) else {
+        let Some(MonthClients { mounts, changed, unreadable, .. }) = months.get_mut(&month) else {
             return Vec::new();
         };
         let mut taken = Vec::new();
         while taken.len() < RECORDS_PER_COMMIT
             && let Some(mount) = changed.pop_first()
         {
+            // Also the record of further mounts may be unreadable; a write would replace the record.
+            if unreadable.contains(&mount) {
+                continue;
+            }
             let clients = mounts.get(&mount).cloned().unwrap_or_default();
             taken.push((mount, clients));
         }
         taken
     }
 
-    /// Returns the clients of a month by mount: stored clients, and clients in memory.
+    /// Returns the clients of a month by mount: stored clients, and clients in memory. A record that
+    /// cannot be read is logged once and left out.
     ///
     /// # Errors
-    /// 503 if the store cannot be read, 500 for a record that does not parse.
+    /// 503 if the store cannot be read.
     pub async fn read(
         &self,
         store: &Arc<Store>,
         month: ActivityMonth,
     ) -> Result<BTreeMap<String, MountClients>, Failure> {
-        let mut mounts = MountClients::read_month(store, month).await?;
+        let mut mounts = self.read_stored(store, month).await?.mounts;
         if let Some(recent) = sync::lock(&self.months).get(&month) {
             for (mount, clients) in &recent.mounts {
                 mounts.entry(mount.clone()).or_default().merge(clients);
@@ -242,8 +299,9 @@ impl MonthClients {
 
     /// Adds the stored clients of the month. Mounts that are in memory alone, above the maximum,
     /// move to the record of further mounts.
-    fn load(&mut self, stored: BTreeMap<String, MountClients>) {
-        let recent = std::mem::replace(&mut self.mounts, stored);
+    fn load(&mut self, stored: StoredMonth) {
+        let recent = std::mem::replace(&mut self.mounts, stored.mounts);
+        self.unreadable = stored.unreadable.into_keys().collect();
         self.changed.clear();
         for (mount, clients) in recent {
             let name = self.place(&mount).to_owned();
@@ -256,7 +314,8 @@ impl MonthClients {
 
     /// Returns the name under which the clients of a mount are counted.
     fn place<'a>(&self, mount: &'a str) -> &'a str {
-        match self.mounts.len() < MAX_MOUNTS || self.mounts.contains_key(mount) {
+        let has_place = self.mounts.len() < MAX_MOUNTS || self.mounts.contains_key(mount);
+        match has_place && !self.unreadable.contains(mount) {
             true => mount,
             false => OTHER_MOUNTS,
         }

@@ -58,6 +58,7 @@ pub(crate) async fn open(
     let background = BackgroundState::new(&store, sealing, log, settings.suspend_due_work);
     let core = Core::assemble(CoreParts { process, sandbox, catalog, mounts, audit, background });
     core.quotas.load(&core.store).await?;
+    core.activity.begin(&core.store).await;
     core.leases.undo_all().await?;
     guards::release_all(&core.store, &*core.log).await?;
     tokio::select! {
