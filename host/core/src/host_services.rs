@@ -25,7 +25,7 @@ use bulkhead_wire::sync;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub(crate) use background::BackgroundServices;
+pub(crate) use background::{AdmittedWork, BackgroundServices};
 use migration_step::MigrationStep;
 use used_databases::UsedDatabases;
 
@@ -243,6 +243,7 @@ impl HostServices for CallServices {
             ));
         }
         leases::end_issued(unit, &self.mount.record.uuid, handle);
+        self.mount.lease_counts.note_gone(&format!("{}/{handle}", self.mount.record.uuid));
         Ok(())
     }
 

@@ -4,22 +4,22 @@ use super::algorithm::TokenAlgorithm;
 use super::key_pair::TokenSigningKey;
 use super::named_key::{NamedKey, name_at};
 use super::provider::OidcProvider;
-use crate::background::Claim;
+use crate::background::{Claim, DueOutcome};
 use bulkhead_wire::failure::Failure;
 
 impl OidcProvider {
-    /// Rotates the claimed key, if it is still due.
+    /// Rotates the claimed key, unless the key is not due any more.
     ///
     /// # Errors
     /// Nothing was stored, and the key is still due.
-    pub async fn rotate_when_due(&self, claim: &Claim) -> Result<(), Failure> {
+    pub async fn rotate_when_due(&self, claim: &Claim) -> Result<DueOutcome, Failure> {
         let name = name_at(claim.address());
         let mut finish = self.store.begin().finish();
         loop {
             let unit = finish.restart_host_part();
-            let Some(record) = claim.fence(unit).await? else { return Ok(()) };
+            let Some(record) = claim.fence(unit).await? else { return Ok(DueOutcome::Moot) };
             if record.index.due.is_none_or(|due| due > self.store.now()) {
-                return Ok(());
+                return Ok(DueOutcome::Moot);
             }
             let mut key = NamedKey::parse(&record, name)?;
             let next = self.make(key.settings.algorithm).await?;
@@ -29,7 +29,7 @@ impl OidcProvider {
             // On a conflict with an operator's change of the key, the rotation is retried at once.
             if finish.try_commit().await? {
                 self.log_rotation(name);
-                return Ok(());
+                return Ok(DueOutcome::Done);
             }
         }
     }

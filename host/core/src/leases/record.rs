@@ -93,7 +93,7 @@ pub struct LeaseRecord {
     /// these plugins. Empty in leases of earlier releases.
     #[serde(default)]
     pub(crate) plugins: BTreeSet<String>,
-    /// Due time of the first attempt, once an attempt failed. `None` in leases of earlier releases.
+    /// Due time of the first attempt, once an attempt did not end the lease. `None` in leases of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) first_due: Option<u64>,
 }
@@ -170,9 +170,16 @@ impl LeaseRecord {
         self
     }
 
-    /// Returns the lease after a conflict in our own store. The plugin's attempt does not count.
-    pub(crate) fn after_lost_race(mut self, reason: EndReason, failure: &Failure) -> Self {
+    /// Returns the lease, which was due at `due`, after a conflict in our own store. The plugin's
+    /// attempt does not count.
+    pub(crate) fn after_lost_race(
+        mut self,
+        reason: EndReason,
+        due: Option<u64>,
+        failure: &Failure,
+    ) -> Self {
         self.reason = Some(reason);
+        self.first_due = self.first_due.or(due);
         self.note_failure(failure);
         self
     }

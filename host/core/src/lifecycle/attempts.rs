@@ -70,7 +70,50 @@ pub(super) fn lost_a_race(failure: &Failure) -> bool {
     failure.kind == FailureKind::Conflict
 }
 
-/// Returns the outcome of due work whose attempt failed and was postponed.
-pub(super) fn outcome_of(failure: &Failure) -> DueOutcome {
-    if lost_a_race(failure) { DueOutcome::Delayed } else { DueOutcome::Failed }
+/// A failure of due work before its outcome is stored.
+pub(super) struct UnfinishedWork {
+    pub(super) failure: Failure,
+    /// True if the component was not called: the mount rests or has no plugin, or no slot is free.
+    pub(super) is_waiting: bool,
+}
+
+impl UnfinishedWork {
+    /// Makes the failure of work that waits.
+    pub(super) fn waiting(failure: Failure) -> Self {
+        Self { failure, is_waiting: true }
+    }
+
+    /// Returns whether an attempt was made, and failed by more than a conflict of our own store.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.is_waiting && !lost_a_race(&self.failure)
+    }
+
+    /// Returns the outcome of the work once the work is postponed.
+    pub(super) fn outcome(&self) -> DueOutcome {
+        if self.has_failed() { DueOutcome::Failed } else { DueOutcome::Delayed }
+    }
+}
+
+impl From<Failure> for UnfinishedWork {
+    fn from(failure: Failure) -> Self {
+        Self { failure, is_waiting: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_without_attempt_or_after_conflict_is_delayed() {
+        let failure = |kind| Failure::new(kind, "");
+        for kind in [FailureKind::Unavailable, FailureKind::Unreachable, FailureKind::Internal] {
+            let attempted = UnfinishedWork::from(failure(kind));
+            assert_eq!(attempted.outcome(), DueOutcome::Failed, "{kind:?}");
+            let waiting = UnfinishedWork::waiting(failure(kind));
+            assert_eq!(waiting.outcome(), DueOutcome::Delayed, "{kind:?}");
+        }
+        let conflict = UnfinishedWork::from(failure(FailureKind::Conflict));
+        assert_eq!((conflict.outcome(), conflict.has_failed()), (DueOutcome::Delayed, false));
+    }
 }

@@ -1,7 +1,6 @@
 //! Dispatch of due rows by their table.
 
-use super::attempts::outcome_of;
-use super::end_lease::end_lease;
+use super::end_lease::try_end;
 use super::end_token::end_token;
 use super::wake_timer::wake_timer;
 use crate::core::Core;
@@ -23,13 +22,10 @@ impl DueWork for Core {
             Space::Lease | Space::Reservation => {
                 in_due_work(begin("revocation"), end_due_lease(&self, &claim)).await
             }
-            Space::Token => {
-                let ended = in_due_work(begin("token-end"), end_token(&self, key)).await;
-                ended.map(|()| DueOutcome::Done)
-            }
+            Space::Token => in_due_work(begin("token-end"), end_token(&self, key)).await,
             Space::Core => {
                 let rotated = self.oidc.rotate_when_due(&claim);
-                in_due_work(begin("key-rotation"), rotated).await.map(|()| DueOutcome::Done)
+                in_due_work(begin("key-rotation"), rotated).await
             }
             _ => in_due_work(begin("timer"), wake_timer(&self, &claim)).await,
         }
@@ -41,12 +37,12 @@ async fn end_due_lease(core: &Arc<Core>, claim: &Claim) -> Result<DueOutcome, Fa
     if !is_still_due(core, claim.address()).await? {
         return Ok(DueOutcome::Moot);
     }
-    match end_lease(core, claim, None).await {
+    match try_end(core, claim, None).await {
         Ok(()) => Ok(DueOutcome::Done),
         // The failure and the next attempt are stored in the lease. Only a row that is still due
         // needs the pause that an error causes.
-        Err(failure) if !is_still_due(core, claim.address()).await? => Ok(outcome_of(&failure)),
-        Err(failure) => Err(failure),
+        Err(unfinished) if !is_still_due(core, claim.address()).await? => Ok(unfinished.outcome()),
+        Err(unfinished) => Err(unfinished.failure),
     }
 }
 

@@ -5,10 +5,10 @@
 //! attempt that ends in a conflict of our own store says nothing about the target, and counts as
 //! neither.
 
-use super::attempts::{CallAttempts, lost_a_race};
+use super::attempts::{CallAttempts, UnfinishedWork, lost_a_race};
 use super::lane_answers;
 use crate::core::Core;
-use crate::host_services::BackgroundServices;
+use crate::host_services::{AdmittedWork, BackgroundServices};
 use crate::leases::{EndReason, LeaseRecord, put};
 use crate::mounts::OpenedMount;
 use crate::permit::Permit;
@@ -30,7 +30,17 @@ pub async fn end_lease(
     claim: &Claim,
     requested_reason: Option<EndReason>,
 ) -> Result<(), Failure> {
-    let Some(record) = claim.fence(&mut core.store.begin()).await? else { return Ok(()) };
+    try_end(core, claim, requested_reason).await.map_err(|unfinished| unfinished.failure)
+}
+
+/// As [`end_lease`], with the difference between a failed attempt and a wait.
+pub(super) async fn try_end(
+    core: &Arc<Core>,
+    claim: &Claim,
+    requested_reason: Option<EndReason>,
+) -> Result<(), UnfinishedWork> {
+    let record = claim.fence(&mut core.store.begin()).await.map_err(Failure::from)?;
+    let Some(record) = record else { return Ok(()) };
     let lease = LeaseRecord::parse(&record)?;
     let reason = requested_reason.or(lease.reason).unwrap_or(match claim.address().space {
         Space::Reservation => EndReason::Undo,
@@ -44,7 +54,8 @@ pub async fn end_lease(
     };
     let done = revoke(core, claim, &lease, LeaseEnding { reason, priority }).await;
     if !lease.forced {
-        lane_answers::note_result(core, &lease.full_lane(), done.as_ref().copied());
+        let answer = done.as_ref().map_err(|unfinished| &unfinished.failure).copied();
+        lane_answers::note_result(core, &lease.full_lane(), answer);
     }
     match done {
         Ok(()) => {
@@ -53,12 +64,15 @@ pub async fn end_lease(
             core.leases.log_lease(LogLevel::Info, "lease-ended", &lease, &reason.word());
             Ok(())
         }
-        Err(failure) => {
-            if let Some(counts) = counts_of(core, &lease).filter(|_| !lost_a_race(&failure)) {
-                counts.note_failed_end();
+        Err(unfinished) => {
+            if let Some(counts) = counts_of(core, &lease) {
+                counts.note_overdue(&claim.address().key);
+                if unfinished.has_failed() {
+                    counts.note_failed_end();
+                }
             }
-            postpone(core, claim, reason, &failure).await?;
-            Err(failure)
+            postpone(core, claim, reason, &unfinished.failure).await?;
+            Err(unfinished)
         }
     }
 }
@@ -70,7 +84,9 @@ fn counts_of(core: &Core, lease: &LeaseRecord) -> Option<Arc<LifecycleCounts>> {
 
 /// Counts the end of a lease. A reservation was never counted as created.
 fn count_end(core: &Core, claim: &Claim, lease: &LeaseRecord, cause: EndCause) {
-    if let Some(counts) = counts_of(core, lease).filter(|_| claim.address().space == Space::Lease) {
+    let Some(counts) = counts_of(core, lease) else { return };
+    counts.note_gone(&claim.address().key);
+    if claim.address().space == Space::Lease {
         counts.note_end(cause);
     }
 }
@@ -95,18 +111,23 @@ async fn revoke(
     claim: &Claim,
     lease: &LeaseRecord,
     ending: LeaseEnding,
-) -> Result<(), Failure> {
+) -> Result<(), UnfinishedWork> {
     let mount = core.mounts.by_uuid(&lease.mount);
-    let mount = mount.ok_or_else(|| core.mounts.missing_failure(&lease.mount))?;
+    let missing = || core.mounts.missing_failure(&lease.mount);
+    let mount = mount.ok_or_else(|| UnfinishedWork::waiting(missing()))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_due_work(core, &mount);
     let mut attempts = CallAttempts::of_due_work(core, work.deadline());
     let ended = loop {
-        let unit = attempts.begin(mount.begin_end(&core.store));
-        let ended = ending.attempt((claim, lease), &work, &opened, unit).await;
+        let admitted = match work.enter(ending.priority).await {
+            Ok(admitted) => admitted,
+            Err(waits) => break Err(UnfinishedWork::waiting(waits)),
+        };
+        let call = (admitted, attempts.begin(mount.begin_end(&core.store)));
+        let ended = ending.attempt((claim, lease), &work, &opened, call).await;
         if !attempts.continue_after(&ended).await {
-            break ended;
+            break ended.map_err(UnfinishedWork::from);
         }
     };
     work.release_guards().await;
@@ -120,9 +141,8 @@ impl LeaseEnding {
         (claim, lease): (&Claim, &LeaseRecord),
         work: &BackgroundServices,
         opened: &OpenedMount<'_>,
-        unit: Unit,
+        (admitted, unit): (AdmittedWork<'_>, Unit),
     ) -> Result<(), Failure> {
-        let admitted = work.enter(self.priority).await?;
         let (scope, context, word) = (work.scope(opened), work.context(None), self.reason.word());
         let engine = opened.engine;
         let done = engine.revoke(scope, unit, &context, &lease.for_plugin(), word).await;
@@ -162,11 +182,11 @@ async fn postpone(
         let unit = finish.restart_host_part();
         let Some(record) = claim.fence(unit).await? else { return Ok(()) };
         let lease = LeaseRecord::parse(&record)?;
+        let due = record.index.due.map(|due| due.min(core.store.now()));
         let (lease, next) = if lost_a_race(failure) {
-            let lease = lease.after_lost_race(reason, failure);
+            let lease = lease.after_lost_race(reason, due, failure);
             (lease, FailedEndOutcome::Delayed(LogLevel::Info, backoff::FIRST_PAUSE))
         } else {
-            let due = record.index.due.map(|due| due.min(core.store.now()));
             let lease = lease.after_failure(reason, due, failure);
             let next = FailedEndOutcome::of(&lease, failure);
             (lease, next)

@@ -1,6 +1,7 @@
 //! Due work on a token: ends the token at its time, and clears ended tokens away.
 
 use crate::core::Core;
+use bulkhead_access::background::DueOutcome;
 use bulkhead_access::cubbyhole;
 use bulkhead_access::tokens::TokenEnding;
 use bulkhead_access::wrapping;
@@ -11,8 +12,8 @@ use bulkhead_wire::failure::Failure;
 ///
 /// # Errors
 /// The store's failure. The row stays due.
-pub(crate) async fn end_token(core: &Core, key: &str) -> Result<(), Failure> {
-    let Some(ending) = core.tokens.end_if_due(key).await? else { return Ok(()) };
+pub(crate) async fn end_token(core: &Core, key: &str) -> Result<DueOutcome, Failure> {
+    let Some(ending) = core.tokens.end_if_due(key).await? else { return Ok(DueOutcome::Moot) };
     match ending {
         TokenEnding::Alone => core.tokens.release_children(key).await?,
         TokenEnding::WithChildren => {
@@ -21,7 +22,7 @@ pub(crate) async fn end_token(core: &Core, key: &str) -> Result<(), Failure> {
             }
         }
     }
-    clear_away(core, key).await
+    clear_away(core, key).await.map(|()| DueOutcome::Done)
 }
 
 /// Makes the leases of an ended token due, and removes its wrapped answer, its

@@ -1,6 +1,6 @@
 //! Waking a plugin for scheduled timers, and for guards left behind by calls.
 
-use super::attempts::{CallAttempts, lost_a_race, outcome_of};
+use super::attempts::{CallAttempts, UnfinishedWork, lost_a_race};
 use super::lane_answers;
 use crate::core::Core;
 use crate::host_services::BackgroundServices;
@@ -35,8 +35,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOut
         ))
         .recordable());
     };
-    let may_wake = mount.may_wake();
-    let ready = match may_wake {
+    let ready = match mount.may_wake() {
         Ok(()) => core.load_plugin(&mount).await,
         Err(waits) => Err(waits),
     };
@@ -50,35 +49,35 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOut
     let woken = TimerWake { mount: &mount, claim, timer: &timer, guards: call.guards() };
     let mut attempts = CallAttempts::of_due_work(core, call.deadline());
     let ended = loop {
-        let ended = match call.enter(CallPriority::Background).await {
-            Ok(admitted) => {
-                let unit = attempts.begin(mount.begin(&core.store));
-                let engine = opened.engine;
-                let context = call.context(None);
-                let done = engine.wake(call.scope(&opened), unit, &context, key, attempt).await;
-                call.note_end(admitted, done.ended);
-                match done.result {
-                    Ok(()) => woken.finish(done.unit).await,
-                    Err(failure) => Err(failure),
-                }
-            }
+        let admitted = match call.enter(CallPriority::Background).await {
+            Ok(admitted) => admitted,
+            Err(waits) => break Err(UnfinishedWork::waiting(waits)),
+        };
+        let unit = attempts.begin(mount.begin(&core.store));
+        let (engine, context) = (opened.engine, call.context(None));
+        let done = engine.wake(call.scope(&opened), unit, &context, key, attempt).await;
+        call.note_end(admitted, done.ended);
+        let ended = match done.result {
+            Ok(()) => woken.finish(done.unit).await,
             Err(failure) => Err(failure),
         };
         if !attempts.continue_after(&ended).await {
-            break ended;
+            break ended.map_err(UnfinishedWork::from);
         }
     };
-    lane_answers::note_result(core, &timer.index.lane, ended.as_ref().copied());
+    let answer = ended.as_ref().map_err(|unfinished| &unfinished.failure).copied();
+    lane_answers::note_result(core, &timer.index.lane, answer);
     let stored = match ended {
         Ok(()) => Ok(DueOutcome::Done),
-        Err(failure) => woken.postpone(core, attempt, &failure).await,
+        Err(wait) if wait.is_waiting => put_off(core, claim, &timer, &wait.failure).await,
+        Err(unfinished) => woken.postpone(core, attempt, unfinished).await,
     };
     call.release_guards().await;
     stored
 }
 
-/// Postpones a timer while the mount waits for its plugin or the plugin's code, or exceeds the
-/// write budget. The log told the operator before, and a postponement is not an attempt.
+/// Postpones a timer while the mount waits for its plugin, the plugin's code or a slot, rests after
+/// crashes, or exceeds the write budget. A postponement is not an attempt.
 async fn put_off(
     core: &Core,
     claim: &Claim,
@@ -159,9 +158,9 @@ impl TimerWake<'_> {
         &self,
         core: &Core,
         attempt: u32,
-        failure: &Failure,
+        unfinished: UnfinishedWork,
     ) -> Result<DueOutcome, Failure> {
-        let address = self.claim.address();
+        let (address, failure) = (self.claim.address(), &unfinished.failure);
         let (level, next) = match lost_a_race(failure) {
             true => (
                 LogLevel::Info,
@@ -186,6 +185,6 @@ impl TimerWake<'_> {
             record.index == self.timer.index || self.guards.is_own_guard(address, record)
         };
         next.put(core, self.claim, is_ours).await?;
-        Ok(outcome_of(failure))
+        Ok(unfinished.outcome())
     }
 }
