@@ -246,11 +246,13 @@ impl Core {
     /// Returns the conditions under which the service refuses or degrades, and logs each condition
     /// that began or ended. Writes nothing to store or audit.
     pub fn review_health(&self) -> Vec<HealthCondition> {
-        let suspended = self.due_work_suspension().map(HealthCondition::DueWorkSuspended);
-        let mounts = self.mounts.count_conditions().into_iter();
-        let mounts =
-            mounts.map(|(condition, mounts)| HealthCondition::Mounts { condition, mounts });
-        let others = suspended.into_iter().chain(mounts);
+        let others = || {
+            let suspended = self.due_work_suspension().map(HealthCondition::DueWorkSuspended);
+            let mounts = self.mounts.count_conditions().into_iter();
+            let mounts =
+                mounts.map(|(condition, mounts)| HealthCondition::Mounts { condition, mounts });
+            suspended.into_iter().chain(mounts)
+        };
         self.health.review(&self.store, &self.audit, &self.snapshots, others)
     }
 

@@ -173,14 +173,15 @@ impl HealthWatch {
         self.seal_fails.store(fails, Ordering::Relaxed);
     }
 
-    /// Returns the present conditions, with the conditions `others` of other parts, and logs each
-    /// condition that began or ended since the last review. Writes nothing to store or devices.
-    pub(crate) fn review(
+    /// Returns the present conditions, with the conditions of other parts that `others` finds, and
+    /// logs each condition that began or ended since the last review. Writes nothing to store or
+    /// devices.
+    pub(crate) fn review<Others: IntoIterator<Item = HealthCondition>>(
         &self,
         store: &Store,
         audit: &Audit,
         snapshots: &SnapshotWatch,
-        others: impl IntoIterator<Item = HealthCondition>,
+        others: impl FnOnce() -> Others,
     ) -> Vec<HealthCondition> {
         // The lock also orders the look: an older look must not end a condition of a newer look.
         let mut reported = sync::lock(&self.reported);
@@ -188,7 +189,7 @@ impl HealthWatch {
         if self.seal_fails.load(Ordering::Relaxed) {
             conditions.push(HealthCondition::SealUnreachable);
         }
-        conditions.extend(others);
+        conditions.extend(others());
         self.report(&mut reported, &conditions);
         conditions
     }

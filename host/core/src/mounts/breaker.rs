@@ -127,8 +127,8 @@ impl Breaker {
         }
     }
 
-    /// Returns the rest of the mount. A rest lasts until a call that tries the component is
-    /// answered.
+    /// Returns the rest of the mount: from the crash that opened the breaker until a call that tries
+    /// the component is answered.
     pub(super) fn rest(&self) -> Option<RestReading> {
         if !self.is_troubled.load(Ordering::Relaxed) {
             return None;
@@ -141,11 +141,6 @@ impl Breaker {
     /// Lets fewer crashes open the breaker until then.
     pub(super) fn begin_probation(&self, until: Instant) {
         self.lock().probation = Some(until);
-    }
-
-    /// Returns true from the crash that opened the breaker to the next answer.
-    pub(super) fn is_open(&self) -> bool {
-        self.is_troubled.load(Ordering::Relaxed) && self.lock().rest.is_some()
     }
 
     /// Returns the number of crashes in a row.

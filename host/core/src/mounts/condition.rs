@@ -5,7 +5,7 @@
 
 use super::breaker::RestReading;
 use super::mount::Mount;
-use super::table::Mounts;
+use super::table::{MountTable, Mounts};
 use super::unavailable::UnavailableMount;
 use super::version::RollbackRecord;
 use bulkhead_access::timestamp::timestamp;
@@ -17,10 +17,11 @@ use tokio::time::Instant;
 /// A condition in which a mount does not serve as usual, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MountCondition {
+    /// A migration stopped between two schemas, and every request is refused. Graver than a missing
+    /// component: after the return of the component, the migration must still be finished.
+    MigrationUnfinished,
     /// The component is missing or cannot be loaded, and every request is refused.
     Unavailable,
-    /// A migration stopped between two schemas, and every request is refused.
-    MigrationUnfinished,
     /// The component crashed too often in a row, and calls are refused for a while.
     Resting,
     /// The version crashed within its probation, and the version before could not serve again.
@@ -32,7 +33,7 @@ pub enum MountCondition {
 }
 
 impl MountCondition {
-    /// Returns the code for programs, which never changes.
+    /// Returns the code for programs, the `status` of the API, which never changes.
     #[must_use]
     pub fn code(self) -> &'static str {
         self.health_code().trim_start_matches("mounts-")
@@ -76,8 +77,7 @@ impl Mount {
             return Some(MountCondition::Resting);
         }
         match &record.rollback {
-            Some(rollback) if rollback.is_done => Some(MountCondition::RolledBack),
-            Some(_) => Some(MountCondition::RollbackFailed),
+            Some(rollback) => Some(rollback.condition()),
             None => record.before_swap.as_ref().map(|_| MountCondition::OnProbation),
         }
     }
@@ -106,8 +106,19 @@ impl Mount {
     }
 }
 
+impl RollbackRecord {
+    /// Returns the condition of a mount with this rollback and no graver condition.
+    #[must_use]
+    pub fn condition(&self) -> MountCondition {
+        match self.is_done {
+            true => MountCondition::RolledBack,
+            false => MountCondition::RollbackFailed,
+        }
+    }
+}
+
 impl UnavailableMount {
-    /// Returns the condition.
+    /// Returns the gravest condition.
     #[must_use]
     pub fn condition(&self) -> MountCondition {
         match self.record.has_unfinished_migration() {
@@ -129,22 +140,26 @@ impl Mounts {
     /// the available and then of the unavailable mounts.
     pub fn conditions(&self) -> Vec<(MountPath, MountCondition)> {
         let table = self.read();
-        let available = table.by_path.values().filter_map(|mount| {
-            mount.condition().map(|condition| (mount.record.path.clone(), condition))
-        });
-        let unavailable = table.unavailable.values();
-        let unavailable = unavailable.map(|mount| (mount.record.path.clone(), mount.condition()));
-        available.chain(unavailable).collect()
+        let found = conditions(&table).map(|(path, condition)| (path.clone(), condition));
+        found.collect()
     }
 
     /// Returns the number of mounts in each condition.
     pub fn count_conditions(&self) -> BTreeMap<MountCondition, usize> {
         let mut counts = BTreeMap::new();
-        for (_, condition) in self.conditions() {
+        for (_, condition) in conditions(&self.read()) {
             *counts.entry(condition).or_insert(0) += 1;
         }
         counts
     }
+}
+
+/// Returns the conditions of available, and then of unavailable mounts.
+fn conditions(table: &MountTable) -> impl Iterator<Item = (&MountPath, MountCondition)> {
+    let available = table.by_path.values();
+    let available = available.filter_map(|mount| Some((&mount.record.path, mount.condition()?)));
+    let unavailable = table.unavailable.values();
+    available.chain(unavailable.map(|mount| (&mount.record.path, mount.condition())))
 }
 
 fn rest_words(rest: RestReading, now: u64, present: Instant) -> (Option<u64>, String) {

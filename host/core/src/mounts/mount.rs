@@ -304,7 +304,7 @@ impl Mount {
 
     /// Returns true while the mount rests after crashes, or a single call tries the component.
     pub fn rests_after_crashes(&self) -> bool {
-        self.breaker.is_open()
+        self.rest().is_some()
     }
 
     /// Waits until the breaker opens after too many crashes.

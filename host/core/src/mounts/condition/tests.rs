@@ -20,6 +20,19 @@ fn condition_codes_are_codes_of_health() {
 }
 
 #[test]
+fn gravest_condition_is_first() {
+    let mut conditions = [
+        MountCondition::OnProbation,
+        MountCondition::Unavailable,
+        MountCondition::RolledBack,
+        MountCondition::MigrationUnfinished,
+    ];
+    conditions.sort();
+    assert_eq!(conditions[0], MountCondition::MigrationUnfinished);
+    assert_eq!(conditions[1], MountCondition::Unavailable);
+}
+
+#[test]
 fn rest_words_show_begin_and_end() {
     let began = Instant::now();
     let rest = RestReading { crashes: 16, began, until: began + Duration::from_secs(10) };
