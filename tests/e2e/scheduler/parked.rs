@@ -57,7 +57,7 @@ fn one_write_answers_thousands_of_parked_reads() {
     println!("{reads} reads: {} KiB more each, {took:?}", (grown >> 10) / u64::from(reads));
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(parked(&scheduler), 0);
-    let runs = gauge(&scheduler, "bulkhead_core_parked_runs");
+    let runs = gauge(&scheduler, "bulkhead_core_parked_runs_total");
     assert!((1..=10).contains(&runs), "{runs} runs of the component");
 }
 

@@ -2,7 +2,7 @@
 //!
 //! This file prevents a leak through names made up by a running component. Only series named in the
 //! component's description are shown, so that every name in the monitoring was known at
-//! registration.
+//! registration; and no name of the host, so that no component raises or hides an alert.
 
 mod audit;
 mod components;
@@ -126,19 +126,27 @@ async fn families(core: &Core) -> Result<MetricFamilies, Failure> {
 
 /// Adds the metrics that components reported.
 fn of_mounts(core: &Core, families: &mut MetricFamilies) {
+    let of_host = registry::names();
     for mount in core.mounts.all() {
         let readings = core.sandbox.metrics_of(&mount.record.uuid);
         let description = mount.plugin.description();
-        let plugin = description.name.replace(['-', '.'], "_");
         for metric in &description.metrics {
-            let (name, kind) = (format!("{PREFIX}_{plugin}_{}", metric.name), metric.kind);
-            let family = families.family(name, FamilyKind::Plain(kind), &metric.about);
+            let name = shown_name(&description.name, metric);
+            if of_host.contains(name.as_str()) {
+                continue;
+            }
+            let family = families.family(name, FamilyKind::Plain(metric.kind), &metric.about);
             // Another version of the plugin may use the name for another kind of metric.
             if family.kind == FamilyKind::Plain(metric.kind) {
                 family.samples.extend(samples(metric, mount.record.path.as_str(), &readings));
             }
         }
     }
+}
+
+/// Returns the name under which the metric of a plugin is shown.
+fn shown_name(plugin: &str, metric: &Metric) -> String {
+    format!("{PREFIX}_{}_{}", plugin.replace(['-', '.'], "_"), metric.name)
 }
 
 /// Returns the series of a metric that the mount reported and the description names.
@@ -192,4 +200,32 @@ fn as_json(families: &MetricFamilies, now: u64) -> Value {
 
 fn observation(name: &str, (count, sum): (u64, f64), labels: &Map<String, Value>) -> Value {
     json!({ "Name": name, "Count": count, "Sum": sum, "Labels": labels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_wire::metric::MetricKind;
+
+    #[test]
+    fn component_metric_named_like_a_host_metric_is_left_out() {
+        let metric = |name: &str| Metric {
+            name: name.to_owned(),
+            kind: MetricKind::Gauge,
+            label: String::new(),
+            values: Vec::new(),
+            about: "made by a component".to_owned(),
+        };
+        let of_host = registry::names();
+        for (plugin, name, is_of_host) in [
+            ("core", "unsealed", true),
+            ("mount-plugin", "rollback", true),
+            ("mount", "plugin_rollback", true),
+            ("health.degraded", "total", false),
+            ("kv", "unsealed", false),
+        ] {
+            let shown = shown_name(plugin, &metric(name));
+            assert_eq!(of_host.contains(shown.as_str()), is_of_host, "{shown}");
+        }
+    }
 }

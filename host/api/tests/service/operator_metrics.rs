@@ -89,17 +89,20 @@ async fn lease_ends_are_counted_by_mount_and_cause() {
     assert_eq!(bed.write("sys/leases/renew", revoked.clone()).await.0, 200);
     assert_eq!(bed.write("sys/leases/revoke", revoked).await.0, 204);
     lease("expired", 1).await;
+    bed.figure_is("bulkhead_leases_overdue", json!({}), 0.0).await;
     let stuck = lease("stuck", 3_600).await;
     assert_eq!(bed.write("sys/leases/revoke", stuck).await.0, 502);
     let of_probe = json!({ "mount": "probe/" });
     let failed = "bulkhead_lease_revocations_failed_total";
     bed.figure_reaches(failed, of_probe.clone(), 1.0).await;
+    bed.figure_is("bulkhead_leases_overdue", json!({}), 1.0).await;
     assert_eq!(bed.write("sys/leases/revoke-force/probe/lease/stuck", json!({})).await.0, 204);
     for cause in ["revoked", "expired", "given-up"] {
         let ended = json!({ "mount": "probe/", "cause": cause });
         bed.figure_reaches("bulkhead_leases_ended_total", ended.clone(), 1.0).await;
         bed.figure_is("bulkhead_leases_ended_total", ended, 1.0).await;
     }
+    bed.figure_is("bulkhead_leases_overdue", json!({}), 0.0).await;
     bed.figure_is("bulkhead_leases_created_total", of_probe.clone(), 3.0).await;
     bed.figure_is("bulkhead_leases_renewed_total", of_probe, 1.0).await;
     bed.figure_reaches("bulkhead_lease_end_delay_seconds", json!({}), 1.0).await;

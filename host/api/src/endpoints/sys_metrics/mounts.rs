@@ -28,7 +28,8 @@ const MAY_STORE: Registration<1> = gauge(
 const ROLLBACKS: Registration<2> = gauge(
     "bulkhead_mount_plugin_rollback",
     ["mount", "status"],
-    "1 for a mount after a rollback of the last swap, or after a failed rollback",
+    "1 for a mount after a rollback of the last swap, or after a failed rollback, until the next \
+     swap, in the words of sys/mounts",
     "which mount returned to an earlier version",
 );
 const FAILED_WAKES: Registration<1> = counter(
@@ -40,8 +41,8 @@ const FAILED_WAKES: Registration<1> = counter(
 
 const DEGRADED: Registration<2> = gauge(
     "bulkhead_mount_degraded",
-    ["mount", "state"],
-    "1 for a mount in a state other than serving",
+    ["mount", "status"],
+    "1 for a mount with a status other than serving, in the words of sys/mounts",
     "which mount is unavailable, rests, is on probation or was rolled back",
 );
 
@@ -66,7 +67,7 @@ pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<()
         let may_store = mount.compartment.limits().stored_bytes;
         families.add(&MAY_STORE, [MAY_STORE.series(path, may_store)]);
         if let Some(rollback) = &mount.record.rollback {
-            families.add(&ROLLBACKS, [ROLLBACKS.series([path[0], rollback.status()], 1)]);
+            families.add(&ROLLBACKS, [ROLLBACKS.series([path[0], rollback.condition().code()], 1)]);
         }
         // A component stopped at a limit cannot report the failure, so the host counts.
         if let failed @ 1.. = mount.failed_wakes() {
@@ -74,7 +75,7 @@ pub(super) async fn add(core: &Core, families: &mut MetricFamilies) -> Result<()
         }
     }
     let degraded = core.mounts.conditions().into_iter();
-    let degraded = degraded.map(|(path, state)| DEGRADED.series([path.as_str(), state.code()], 1));
+    let degraded = degraded.map(|(path, found)| DEGRADED.series([path.as_str(), found.code()], 1));
     families.add(&DEGRADED, degraded);
     Ok(())
 }

@@ -42,8 +42,12 @@ struct ScrapeResult {
     /// The service was open. A result from before a seal is not answered after the seal.
     is_open: bool,
     scraped_at: Instant,
-    body: Arc<Vec<u8>>,
+    /// A failure is shared, too, so that requests cannot repeat its reads and its log line.
+    outcome: ScrapeOutcome,
 }
+
+/// The body of the answer, or the failure for callers without a token.
+type ScrapeOutcome = Result<Arc<Vec<u8>>, Failure>;
 
 impl OpenScrapes {
     /// Answers with the metrics of the open service, or of a sealed service if `core` is absent.
@@ -57,27 +61,34 @@ impl OpenScrapes {
         format: MetricsFormat,
     ) -> Result<Response, Failure> {
         let _place = self.take_place()?;
-        let mut results = self.results.lock().await;
-        let is_open = core.is_some();
-        let is_fresh = |result: &ScrapeResult| {
-            result.is_open == is_open && result.scraped_at.elapsed() < REUSE_TIME
-        };
-        results.retain(is_fresh);
-        let found = results.iter().find(|result| result.format == format);
-        let body = match found.map(|result| Arc::clone(&result.body)) {
-            Some(body) => body,
-            None => {
-                let body = Arc::new(scrape(seal, core, format).await?);
-                let scraped_at = Instant::now();
-                results.push(ScrapeResult { format, is_open, scraped_at, body: Arc::clone(&body) });
-                body
-            }
-        };
-        drop(results);
+        let body = self.share((format, core.is_some()), scrape(seal, core, format)).await?;
         // A copy, because the budget of unread answers counts no shared bytes.
         let bytes = body.to_vec();
         let body = ResponseBody::Raw { content_type: format.content_type().to_owned(), bytes };
         Ok(Response { status: 200, body, retry_after: None })
+    }
+
+    /// Returns the outcome of the last second, or else of `scrape`, for the same format and state.
+    ///
+    /// # Errors
+    /// The failure of the scrape.
+    async fn share(
+        &self,
+        (format, is_open): (MetricsFormat, bool),
+        scrape: impl Future<Output = Result<Vec<u8>, Failure>>,
+    ) -> ScrapeOutcome {
+        let mut results = self.results.lock().await;
+        let is_fresh = |result: &ScrapeResult| {
+            result.is_open == is_open && result.scraped_at.elapsed() < REUSE_TIME
+        };
+        results.retain(is_fresh);
+        if let Some(found) = results.iter().find(|result| result.format == format) {
+            return found.outcome.clone();
+        }
+        let outcome = scrape.await.map(Arc::new);
+        let (scraped_at, shared) = (Instant::now(), outcome.clone());
+        results.push(ScrapeResult { format, is_open, scraped_at, outcome: shared });
+        outcome
     }
 
     /// Takes a place of the requests that are answered or wait.
@@ -129,5 +140,22 @@ mod tests {
         assert_eq!((refused.kind, refused.retry_after), (FailureKind::RateLimited, Some(1_000)));
         drop(places);
         assert!(scrapes.take_place().is_ok());
+    }
+
+    #[tokio::test]
+    async fn failed_scrape_is_shared_until_its_state_changes() {
+        let scrapes = OpenScrapes::default();
+        let open = (MetricsFormat::Text, true);
+        let failure = || Failure::new(FailureKind::Unavailable, "the metrics cannot be read");
+        let failed = scrapes.share(open, async { Err(failure()) }).await;
+        assert_eq!(failed.unwrap_err().kind, FailureKind::Unavailable);
+        // The result is younger than a second, unless the test is stopped in between.
+        let last = scrapes.results.lock().await.pop().unwrap();
+        let fresh = ScrapeResult { scraped_at: Instant::now() + REUSE_TIME, ..last };
+        scrapes.results.lock().await.push(fresh);
+        let again = scrapes.share(open, async { Ok(b"metrics".to_vec()) }).await;
+        assert_eq!(again.unwrap_err().kind, FailureKind::Unavailable);
+        let sealed = scrapes.share((MetricsFormat::Text, false), async { Ok(Vec::new()) }).await;
+        assert!(sealed.is_ok());
     }
 }

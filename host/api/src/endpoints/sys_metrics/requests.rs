@@ -36,8 +36,8 @@ const PARKED: Registration<0> = gauge(
     "requests of plain HTTP waiting for a change, without an instance",
     "how many requests wait for a change",
 );
-const PARKED_RUNS: Registration<0> = gauge(
-    "bulkhead_core_parked_runs",
+const PARKED_RUNS: Registration<0> = counter(
+    "bulkhead_core_parked_runs_total",
     [],
     "runs of components for requests waiting for a change",
     "how often do waiting requests run again",

@@ -33,8 +33,8 @@ pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
         let path = mount.record.path.as_str();
         for (interface, calls) in core.sandbox.target_calls_of(&mount.record.uuid) {
             let of = [path, interface.word()];
+            // Both series begin with the first call: `increase` misses the first event of a series.
             let counts = [("answered", calls.answered), ("failed", calls.failed)];
-            let counts = counts.into_iter().filter(|(_, count)| *count > 0);
             let counts =
                 counts.map(|(outcome, count)| CALLS.series([of[0], of[1], outcome], count));
             families.add(&CALLS, counts);
