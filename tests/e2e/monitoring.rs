@@ -31,7 +31,7 @@ fn prometheus_scrapes_server_and_loads_alerts() {
     until_true("all rules are evaluated without an error", PATIENCE, || {
         let rules = rules();
         let rules = rules.as_array().expect("a list of rules");
-        rules.len() >= 18 && rules.iter().all(|rule| rule["health"] == "ok")
+        rules.len() >= 19 && rules.iter().all(|rule| rule["health"] == "ok")
     });
     let firing = prometheus.value("ALERTS{alertstate=%22firing%22}");
     assert_eq!(firing, None, "a fresh server raises no alert: {}", rules());

@@ -19,13 +19,14 @@ type PageMetrics<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 /// Reads the rows `| name | kind | labels | … |`.
 fn metrics(page: &str) -> PageMetrics<'_> {
-    let row = |line: &'_ str| -> Option<(&'_ str, BTreeSet<&'_ str>)> {
-        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
-        let name = cells.next()?.trim_matches('`');
-        let labels = cells.nth(1)?.split(", ").map(|label| label.trim_matches('`'));
-        Some((name, labels.filter(|label| !label.is_empty()).collect()))
-    };
     page.lines().filter_map(row).filter(|(name, _)| is_metric(name)).collect()
+}
+
+fn row(line: &str) -> Option<(&str, BTreeSet<&str>)> {
+    let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+    let name = cells.next()?.trim_matches('`');
+    let labels = cells.nth(1)?.split(", ").map(|label| label.trim_matches('`'));
+    Some((name, labels.filter(|label| !label.is_empty()).collect()))
 }
 
 fn is_metric(word: &str) -> bool {
