@@ -6,7 +6,7 @@
 //! from controlling a terminal, and from showing a secret of the call.
 
 use crate::limits;
-use crate::secrets::SecretSet;
+use crate::secrets::{PIECE_BYTES, SecretSet};
 use bulkhead_wire::sync;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,8 +19,8 @@ use wasmtime_wasi_io::streams::{OutputStream, StreamResult};
 /// Bytes that a component may write at once.
 const WRITE_BYTES: usize = 64 << 10;
 /// Bytes beside a gap that are dropped after the scrubbing: a piece of a secret beside the gap is
-/// too short to be found, and has less than 12 characters of at most 4 bytes.
-const GAP_BYTES: usize = 48;
+/// too short to be found.
+const GAP_BYTES: usize = PIECE_BYTES;
 /// Replacement for a character that could control a terminal or the order of a text.
 const REPLACEMENT: char = '\u{fffd}';
 
@@ -46,6 +46,11 @@ impl OutputKind {
 pub(crate) struct CallOutput(Arc<Mutex<[StreamText; 2]>>);
 
 impl CallOutput {
+    /// Returns true if the component wrote nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        sync::lock(&self.0).iter().all(|stream| stream.head.is_empty())
+    }
+
     /// Returns the sink of a stream.
     pub(crate) fn sink(&self, kind: OutputKind) -> OutputSink {
         OutputSink { output: self.clone(), kind }
@@ -150,10 +155,14 @@ pub(crate) fn plain_text(text: &str, limit: usize) -> String {
     let replace = |c: char| match c {
         '\t' => ' ',
         // Invisible characters, and marks for the direction of a text.
-        '\u{200b}'..='\u{200f}'
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' => REPLACEMENT,
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => REPLACEMENT,
         c if c.is_control() => REPLACEMENT,
         c => c,
     };

@@ -7,7 +7,11 @@
 //! (decision P23):
 //!
 //! - A secret of 12 characters or more is hidden, and so is each piece of 12 characters, in any
-//!   case, in plain spelling and as SQL, URLs, JSON, base64 and hexadecimal spell the secret.
+//!   case, in plain spelling and as SQL, URLs, JSON, base64, hexadecimal and lists of decimal bytes
+//!   spell the secret.
+//! - In a log, a piece is hidden in spite of blanks, line ends and commas between the characters: a
+//!   panic prints the bytes of a value as a list, with a number in each line, and a long line is
+//!   broken. In an answer such a piece stays: two words of the caller are not one word.
 //! - A shorter secret is hidden where the whole secret stands as a separate word. A short secret of
 //!   letters alone is an ordinary word, and a value of less than four characters is not secret.
 //! - The lines that begin and end PEM are not secret, although they stand in one: their words are
@@ -37,6 +41,7 @@ use crate::limits;
 use bulkhead_wire::sync;
 use caller_words::CallerWords;
 use runs::{CharacterMatch, RUN_LENGTH, SecretRuns, letters};
+use spelling::DenseText;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -46,6 +51,9 @@ use zeroize::Zeroizing;
 const REDACTION: &str = "[secret]";
 /// Characters of the shortest secret, and of the shortest piece between two of the caller's words.
 const SHORTEST_SECRET: usize = 4;
+/// Bytes of a piece of a secret that is too short to be found: 11 characters, and the blanks
+/// between the numbers of an indented list.
+pub(crate) const PIECE_BYTES: usize = 128;
 
 /// The secrets of a root call. The root call shares the set with its nested calls.
 #[derive(Default)]
@@ -68,6 +76,8 @@ struct KnownSecrets {
     plain: SecretRuns,
     /// Runs of all other spellings.
     spelled: SecretRuns,
+    /// Runs of the spellings that have blanks or commas, without the blanks and commas.
+    dense: SecretRuns,
     /// Bytes of all secrets.
     size: usize,
     /// More secrets were added than the set keeps: any text may hold a piece of a secret.
@@ -135,7 +145,7 @@ impl SecretSet {
             return shown.to_owned();
         }
         // Beyond the cut, too: a secret is found although the cut goes through the secret.
-        let looked_at = letters(truncate(text, limit.saturating_add(4 * RUN_LENGTH)));
+        let looked_at = letters(truncate(text, limit.saturating_add(PIECE_BYTES)));
         let hidden = secrets.hidden_positions(&looked_at, caller);
         replace(shown, &hidden)
     }
@@ -173,8 +183,11 @@ impl KnownSecrets {
     fn index_spellings(&mut self) {
         self.index_plain();
         for value in self.unspelled.drain(..) {
+            self.dense.add_dense(&letters(&value));
             for spelled in spelling::others(&value) {
-                self.spelled.add_secret(&letters(&spelled));
+                let spelled = letters(&spelled);
+                self.spelled.add_secret(&spelled);
+                self.dense.add_dense(&spelled);
             }
         }
     }
@@ -185,7 +198,31 @@ impl KnownSecrets {
         let is_found = |(plain, spelled)| {
             plain != CharacterMatch::Nowhere || spelled != CharacterMatch::Nowhere
         };
-        self.exclude_caller_words(text, found.map(is_found).collect(), caller)
+        let mut hidden: Vec<bool> = found.map(is_found).collect();
+        if caller.is_none() {
+            self.hide_stretched(text, &mut hidden);
+        }
+        self.exclude_caller_words(text, hidden, caller)
+    }
+
+    /// Hides the pieces that blanks, line ends or commas stretch, with the separators inside.
+    fn hide_stretched(&self, text: &[char], hidden: &mut [bool]) {
+        let DenseText { letters, positions } = DenseText::of(text);
+        if letters.len() == text.len() {
+            return;
+        }
+        let mut found = vec![CharacterMatch::Nowhere; letters.len()];
+        for runs in [&self.plain, &self.spelled, &self.dense] {
+            runs.mark_runs(&letters, &mut found);
+        }
+        let found: Vec<(usize, CharacterMatch)> = positions.into_iter().zip(found).collect();
+        for piece in found.chunk_by(|(_, one), (_, next)| one == next) {
+            if let [(start, CharacterMatch::InRun), .., (end, _)] = piece {
+                hidden.iter_mut().take(end.saturating_add(1)).skip(*start).for_each(|hide| {
+                    *hide = true;
+                });
+            }
+        }
     }
 
     /// Returns `hidden` without the positions of the caller's words.

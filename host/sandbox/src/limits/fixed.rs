@@ -85,7 +85,7 @@ pub(crate) const LANE_BYTES: usize = 256;
 /// Characters of a secret that scrubbing looks for; the rest of a longer secret is not hidden.
 pub(crate) const SECRET_CHARACTERS: usize = 16 << 10;
 /// Maximum bytes of all secrets of a call: several thousand passwords. All spellings together take
-/// 200 times as much.
+/// 300 times as much.
 pub(crate) const SECRETS_BYTES: usize = 64 << 10;
 /// Maximum number of rounds of a key derivation: about 30 ms.
 pub(crate) const DERIVATION_ROUNDS: u32 = 100_000;

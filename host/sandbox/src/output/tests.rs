@@ -61,6 +61,58 @@ fn secrets_are_hidden_across_writes() {
     assert_eq!(found.lines, ["the password is [secret], and [secret]"]);
 }
 
+/// Returns the text of the panic of `Result::unwrap`, as the panic hook prints the text.
+fn panic_text<T: std::fmt::Debug>(failed: Result<(), T>) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| failed.unwrap()));
+    let text = panic.unwrap_err().downcast::<String>().unwrap();
+    format!("\nthread 'main' panicked at src/lib.rs:1:2:\n{text}\n")
+}
+
+/// Returns the length of the longest run of `numbers` in `shown`.
+fn longest_run(shown: &str, numbers: &[String]) -> usize {
+    let words: Vec<&str> = shown.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let is_shown = |length: usize| {
+        numbers.windows(length).any(|run| words.windows(length).any(|window| window == run))
+    };
+    (1..numbers.len()).take_while(|length| is_shown(*length)).last().unwrap_or_default()
+}
+
+#[test]
+fn bytes_in_panics_are_hidden() {
+    let mut invalid = SECRET.as_bytes().to_vec();
+    invalid.extend([0, 0xff]);
+    let decimal: Vec<String> = SECRET.bytes().map(|byte| byte.to_string()).collect();
+    let hexadecimal: Vec<String> = SECRET.bytes().map(|byte| format!("{byte:x}")).collect();
+    let prefixed: Vec<String> = SECRET.bytes().map(|byte| format!("{byte:#x}")).collect();
+    let bytes = SECRET.as_bytes();
+    for (text, numbers) in [
+        (panic_text(Err(bytes)), &decimal),
+        (panic_text(Err(invalid.clone())), &decimal),
+        (panic_text(std::ffi::CString::new(invalid.clone()).map(drop)), &decimal),
+        (panic_text(String::from_utf8(invalid.clone()).map(drop)), &decimal),
+        (format!("got {:#?}", Some(Some(invalid))), &decimal),
+        (format!("got {bytes:x?} and {bytes:02X?}"), &hexadecimal),
+        (format!("got {bytes:#x?} and {bytes:#04x?}"), &prefixed),
+    ] {
+        let shown = lines_of([text.as_bytes()]).lines.join("\n");
+        assert!(shown.contains("[secret]"), "{text}: {shown}");
+        assert!(longest_run(&shown.to_lowercase(), numbers) < 6, "{text}: {shown}");
+    }
+}
+
+#[test]
+fn secret_broken_by_line_end_is_hidden() {
+    for broken in
+        ["correct-ho\nrse-battery", "correct-ho\r\n    rse-battery", "correct- horse-battery"]
+    {
+        let shown = lines_of([format!("before {broken} after").as_bytes()]).lines;
+        assert_eq!(shown, ["before [secret] after"], "{broken:?}");
+    }
+    let spared = "in correct order, a horse is no battery";
+    assert_eq!(lines_of([spared.as_bytes()]).lines, [spared]);
+}
+
 #[test]
 fn secret_at_gap_leaves_no_piece() {
     for shift in 0..SECRET.len() {
@@ -107,6 +159,8 @@ fn invalid_utf8_and_controls_are_replaced() {
     );
     let turned = lines_of(["\u{202e}gnp.exe\u{2066}\u{85}\u{feff}".as_bytes()]);
     assert_eq!(turned.lines, ["\u{fffd}gnp.exe\u{fffd}\u{fffd}\u{fffd}"]);
+    let invisible = lines_of(["a\u{ad}\u{61c}\u{180e}\u{e0041}\u{e007f}z".as_bytes()]);
+    assert_eq!(invisible.lines, [format!("a{}z", "\u{fffd}".repeat(5))]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! number of a run follows from the number of the run before. A caller cannot construct a text with
 //! the same number as another text.
 
+use super::spelling::DenseText;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -32,13 +33,14 @@ const LABELS: [&str; 12] = [
     "TRUSTED CERTIFICATE",
 ];
 
-/// The numbers of all runs in those lines.
+/// The numbers of all runs in those lines, with and without blanks.
 static PEM_LABEL_RUNS: LazyLock<HashSet<u64, BuildHasherDefault<IdentityHasher>>> =
     LazyLock::new(|| {
         let lines = LABELS.iter().flat_map(|label| {
             ["BEGIN", "END"].map(|edge| letters(&format!("-----{edge} {label}-----")))
         });
-        lines.flat_map(|line| numbers(&line).collect::<Vec<_>>()).collect()
+        let forms = lines.flat_map(|line| [DenseText::of(&line).letters, line]);
+        forms.flat_map(|line| numbers(&line).collect::<Vec<_>>()).collect()
     });
 
 /// The point at which polynomials are evaluated.
@@ -100,20 +102,34 @@ impl SecretRuns {
         }
     }
 
+    /// Adds the runs of a secret without its blanks and commas, unless the secret has none.
+    pub(super) fn add_dense(&mut self, text: &[char]) {
+        let dense = DenseText::of(text).letters;
+        if dense.len() < text.len() && dense.len() >= RUN_LENGTH {
+            self.add_secret(&dense);
+        }
+    }
+
     /// Returns for each character of `text` where the character is found.
     pub(super) fn find(&self, text: &[char]) -> Vec<CharacterMatch> {
         let mut found = vec![CharacterMatch::Nowhere; text.len()];
         if !self.words.is_empty() {
             self.mark_words(text, &mut found);
         }
-        if !self.numbers.is_empty() {
-            for (start, number) in numbers(text).enumerate() {
-                if self.numbers.contains(&number) {
-                    mark(&mut found, (start, RUN_LENGTH), CharacterMatch::InRun);
-                }
+        self.mark_runs(text, &mut found);
+        found
+    }
+
+    /// Marks the characters of `text` in runs. Texts that are shorter than a run are not searched.
+    pub(super) fn mark_runs(&self, text: &[char], found: &mut [CharacterMatch]) {
+        if self.numbers.is_empty() {
+            return;
+        }
+        for (start, number) in numbers(text).enumerate() {
+            if self.numbers.contains(&number) {
+                mark(found, (start, RUN_LENGTH), CharacterMatch::InRun);
             }
         }
-        found
     }
 
     fn mark_words(&self, text: &[char], found: &mut [CharacterMatch]) {

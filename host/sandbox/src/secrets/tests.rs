@@ -139,11 +139,32 @@ fn encoded_forms_of_a_secret_are_hidden_too() {
         "it%27s%20100%25%20%22s%C3%A4cret%22",
         "it's 100% \\\"säcret\\\"",
         &hexadecimal(secret),
+        &secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", "),
     ] {
         assert_eq!(set.scrub(spelling, TEXT), "[secret]", "{spelling}");
     }
     let shown = set.scrub(&header, TEXT);
     assert!(shown.contains("[secret]") && shown.len() < 24, "{shown}");
+}
+
+#[test]
+fn answer_keeps_caller_words_that_join_to_secret() {
+    let secret = "abcdefgh12345678";
+    let set = heard(&[secret], &[], &json!({ "one": "abcdefgh", "two": "12345678" }));
+    let message = "neither abcdefgh, 12345678 nor another";
+    assert_eq!(set.scrub_for_caller(message, TEXT), message);
+    assert_eq!(set.scrub(message, TEXT), "neither [secret] nor another");
+}
+
+#[test]
+fn broken_pem_labels_stay_in_logs() {
+    let body = "MC4CAQAwBQYDK2VwBCIEIHq3vYxUuY0mXHnK0bZ1l8pQeT7cWfJ5s2aRgVdNiLkE";
+    let pem = format!("-----BEGIN EC PRIVATE KEY-----\n{body}\n-----END EC PRIVATE KEY-----\n");
+    let secrets = set(&[&pem]);
+    let text = "the EC private key,\n-----BEGIN\nEC PRIVATE KEY-----";
+    assert_eq!(secrets.scrub(text, TEXT), text);
+    let broken = format!("{}\n{}", &body[..8], &body[8..]);
+    assert_eq!(secrets.scrub(&broken, TEXT), "[secret]");
 }
 
 fn hexadecimal(text: &str) -> String {
