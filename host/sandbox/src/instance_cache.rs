@@ -14,9 +14,9 @@
 //! `InstanceCache::take` removes the instance from the cache, so that no two calls share an
 //! instance, and `LiveInstance::begin` moves the new state in. The loan ends with the call. After
 //! an answer or a refusal, `keep` takes the instance back, up to 1,000 calls and an age of 60 s.
-//! After a trap, a missed deadline, a forgotten handle or much memory, the instance is dropped, and
-//! the next request makes another instance. A swap or a tune gives the mount another cache, so that
-//! later requests meet no instance of the version before.
+//! After a trap, a missed deadline, a forgotten handle, much memory or a line of output, the
+//! instance is dropped, and the next request makes another instance. A swap or a tune gives the
+//! mount another cache, so that later requests meet no instance of the version before.
 
 use crate::admission::SlotPermit;
 use crate::identity::ComponentIdentity;

@@ -169,8 +169,11 @@ fn trap_failure(state: &CallState, trap: &wasmtime::Error) -> Failure {
         return deadline_failure(state);
     }
     let context = &state.context;
-    context.compartment.note_trap(&state.plugin);
     let cause = find_cause(state, trap);
+    // A stop at a limit is counted as such, and says nothing about a crash.
+    if cause.limit.is_none() {
+        context.compartment.note_trap(&state.plugin);
+    }
     stopped_failure(&state.plugin, &cause, &context.grants, &context.compartment)
 }
 

@@ -251,8 +251,12 @@ impl CallState {
 
     /// Returns true if the instance of an answered call is as good as a fresh instance: the call
     /// left no handle of the host, was not refused memory, and the memory is small enough to keep.
+    /// A call that wrote output may have left a part of a line in a buffer of the guest: the part
+    /// would reach the log with the next call, which does not know the secrets of this call.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.memory.is_small() && self.table.is_empty()
+        self.memory.is_small()
+            && self.table.is_empty()
+            && self.output.as_ref().is_none_or(CallOutput::is_empty)
     }
 
     /// Scrubs the call's secrets from `text` for the operator's log, and cuts the text.

@@ -475,6 +475,9 @@ async fn reached_limits_are_counted_by_mount_and_limit() {
         let count = bed.figure("bulkhead_component_limits_reached_total", labels).await;
         assert_eq!(count, 1.0, "{act}");
     }
+    let traps = json!({"mount": "hostile/", "plugin": "hostile", "version": "1.0.0"});
+    let count = bed.figure("bulkhead_component_traps_total", traps).await;
+    assert_eq!(count, 0.0, "a stop at a limit is no crash");
     bed.end().await;
 }
 

@@ -5,6 +5,7 @@ use crate::Publisher;
 use crate::contract::{AnswerPayload, Call, Caller, Mount};
 use crate::detached;
 use crate::identity::ComponentIdentity;
+use crate::output::{CallOutput, OutputKind};
 use crate::{
     CallPriority, CallScope, CallTree, Compartment, ComponentSource, ConnectionChoice,
     DatabasePlugin, GrantLayers, Grants, HostServices, IdentityToken, MountLimits, MountablePlugin,
@@ -17,6 +18,8 @@ use bulkhead_wire::log_level::LogLevel;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
+use wasmtime_wasi_io::bytes::Bytes;
+use wasmtime_wasi_io::streams::OutputStream as _;
 
 const PASSWORD: &str = "correct-horse-battery";
 const TEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -383,6 +386,23 @@ async fn grown_starved_or_handle_holding_instance_is_dropped() {
     }
     assert_eq!(stage.read(&reuse, "input").await.unwrap()["bytes"], 0);
     assert_eq!(cache(&reuse).idle(), 0, "an instance with an open stream is not reused");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn instance_that_wrote_output_is_dropped() {
+    let stage = Stage::new("wrote").await;
+    let reuse = bounded(&stage, ReuseBounds::default());
+    for (text, idle) in [("", 1), ("part of a line", 0)] {
+        let mut live = empty(&stage);
+        let output = CallOutput::default();
+        let mut sink = output.sink(OutputKind::Stderr);
+        sink.write(Bytes::from_static(text.as_bytes())).unwrap();
+        live.store.data_mut().output = Some(output);
+        let before = cache(&reuse).idle();
+        drop(cache(&reuse).keep(live));
+        assert_eq!(cache(&reuse).idle() - before, idle, "{text:?}");
+    }
     stage.end().await;
 }
 
