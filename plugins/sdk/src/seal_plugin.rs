@@ -23,6 +23,26 @@ pub struct WrappedKey {
     pub blob: Vec<u8>,
 }
 
+impl WrappedKey {
+    /// Stores the name of the key in front of the ciphertext: name, line end, ciphertext. For a
+    /// service that needs the name for the decryption, or whose decryption does not answer it.
+    #[must_use]
+    pub fn with_name(key_id: &str, ciphertext: &[u8]) -> Self {
+        let blob = [key_id.as_bytes(), b"\n", ciphertext].concat();
+        Self { key_id: key_id.to_owned(), blob }
+    }
+
+    /// Returns name and ciphertext of a blob of [`with_name`](Self::with_name). `None`: the blob
+    /// has another form.
+    #[must_use]
+    pub fn split_name(blob: &[u8]) -> Option<(&str, &[u8])> {
+        let end = blob.iter().position(|byte| *byte == b'\n')?;
+        let (name, rest) = blob.split_at_checked(end)?;
+        let ciphertext = rest.strip_prefix(b"\n").filter(|ciphertext| !ciphertext.is_empty())?;
+        std::str::from_utf8(name).ok().map(|name| (name, ciphertext))
+    }
+}
+
 /// An unwrapped seal key. No `Debug`: the key is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpenedKey {
@@ -93,4 +113,20 @@ pub trait SealPlugin {
     /// # Errors
     /// As `wrap_key`.
     fn check_health(host: &dyn SealHost, settings: &SealSettings) -> Result<(), Failure>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_ends_at_first_line_end() {
+        let wrapped = WrappedKey::with_name("unseal/1", b"a\nb");
+        assert_eq!(wrapped.key_id, "unseal/1");
+        let read = WrappedKey::split_name(&wrapped.blob);
+        assert_eq!(read, Some(("unseal/1", b"a\nb".as_slice())));
+        for blob in [b"".as_slice(), b"unseal/1", b"unseal/1\n", b"\xff\nb"] {
+            assert_eq!(WrappedKey::split_name(blob), None, "{blob:?}");
+        }
+    }
 }

@@ -130,7 +130,7 @@ fn credentials(
                 .to_owned()
         }
         "InvalidSignatureException" | "SignatureDoesNotMatch" | "RequestExpired"
-            if message.contains("expired") || message.contains("not yet current") =>
+            if kind == "RequestExpired" || is_of_clock(message) =>
         {
             "; the clock of this machine differs by more than 5 minutes from the clock of the \
              service: set the clock"
@@ -149,6 +149,12 @@ fn credentials(
     Some(Failure::denied(format!(
         "{endpoint} refuses the credentials of the seal for {operation}{cause}"
     )))
+}
+
+/// Returns whether the message of an unfit signature begins as for another time of the clock. The
+/// rest of a message repeats parts of the request.
+fn is_of_clock(message: &str) -> bool {
+    ["Signature expired", "Signature not yet current"].iter().any(|text| message.starts_with(text))
 }
 
 /// Returns the failure for an error about the key.

@@ -66,8 +66,8 @@ impl<'a> KeyService<'a> {
     /// Encrypts with the key of the settings. Returns the ARN of the key and the ciphertext.
     ///
     /// # Errors
-    /// Of the host, if the service does not answer; the refusal of the service; unreachable if the
-    /// answer has another form.
+    /// The host's failure if the service does not answer; the refusal of the service; unreachable
+    /// if the answer has another form.
     pub(crate) fn encrypt(&self, bytes: &[u8]) -> Result<(String, Vec<u8>), Failure> {
         let plaintext = STANDARD.encode(bytes);
         let key_id = Some(self.settings.key_id.as_str());

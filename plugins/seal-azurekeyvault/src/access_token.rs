@@ -20,8 +20,8 @@ struct TokenAnswer {
 /// Requests an access token.
 ///
 /// # Errors
-/// Of the host, if the endpoint does not answer; the refusal of the endpoint; unreachable if the
-/// answer has another form.
+/// The host's failure if the endpoint does not answer; the refusal of the endpoint; unreachable if
+/// the answer has another form.
 pub(crate) fn request(host: &dyn SealHost, settings: &VaultSettings) -> Result<String, Failure> {
     let VaultSettings { authority_host, tenant_id, client_id, client_secret, .. } = settings;
     let scope = format!("https://{}/.default", settings.resource);

@@ -25,7 +25,7 @@ pub(crate) fn wrap(service: &KeyService<'_>, key: &[u8]) -> Result<WrappedKey, F
     }
     let version = service.newest_version()?;
     let ciphertext = service.wrap(&version, key)?;
-    Ok(WrappedKey { key_id: version.text().to_owned(), blob: version.stored(&ciphertext) })
+    Ok(version.stored(&ciphertext))
 }
 
 /// Opens the seal key with the version that wrapped the seal key, and asks for the newest version.

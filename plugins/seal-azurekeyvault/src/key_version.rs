@@ -5,6 +5,7 @@
 //! a version is two plain names, and the host in an answer is not used.
 
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::seal_plugin::WrappedKey;
 
 /// A version of a key: `name/version`, of at most 256 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +33,15 @@ impl KeyVersion {
         &self.0
     }
 
+    /// Returns whether the version belongs to the key `name`. The vault answers the name in the
+    /// case of its creation.
+    pub(crate) fn is_of_key(&self, name: &str) -> bool {
+        self.0.split_once('/').is_some_and(|(own, _)| own.eq_ignore_ascii_case(name))
+    }
+
     /// Returns the stored form of a ciphertext of this version.
-    pub(crate) fn stored(&self, ciphertext: &[u8]) -> Vec<u8> {
-        [self.0.as_bytes(), b"\n", ciphertext].concat()
+    pub(crate) fn stored(&self, ciphertext: &[u8]) -> WrappedKey {
+        WrappedKey::with_name(&self.0, ciphertext)
     }
 
     /// Reads the stored form.
@@ -42,12 +49,8 @@ impl KeyVersion {
     /// # Errors
     /// Invalid request if the bytes have another form.
     pub(crate) fn read(blob: &[u8]) -> Result<(Self, &[u8]), Failure> {
-        let end = blob.iter().position(|byte| *byte == b'\n');
-        let parts = end.and_then(|end| blob.split_at_checked(end));
-        let read = parts.and_then(|(version, rest)| {
-            let version = std::str::from_utf8(version).ok().and_then(Self::parse)?;
-            Some((version, rest.strip_prefix(b"\n").filter(|ciphertext| !ciphertext.is_empty())?))
-        });
+        let parts = WrappedKey::split_name(blob);
+        let read = parts.and_then(|(version, rest)| Some((Self::parse(version)?, rest)));
         read.ok_or_else(|| {
             Failure::invalid(
                 "the wrapped seal key of the data has not the form of seal \"azurekeyvault\"; give \
@@ -65,7 +68,11 @@ mod tests {
     fn version_is_two_plain_names() {
         let read = KeyVersion::of_id("https://kv.vault.azure.net/keys/unseal/0a1b").unwrap();
         assert_eq!(read.text(), "unseal/0a1b");
-        assert_eq!(KeyVersion::read(&read.stored(b"a\nb")), Ok((read, b"a\nb".as_slice())));
+        assert_eq!(
+            KeyVersion::read(&read.stored(b"a\nb").blob),
+            Ok((read.clone(), b"a\nb".as_slice()))
+        );
+        assert!(read.is_of_key("Unseal") && !read.is_of_key("unseal2"));
         for id in [
             "",
             "unseal/0a1b",

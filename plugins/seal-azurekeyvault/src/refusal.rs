@@ -6,6 +6,61 @@
 use crate::settings::VaultSettings;
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::{Failure, FailureKind};
+use serde::Deserialize;
+
+/// The body of a refusal of the vault.
+#[derive(Default, Deserialize)]
+struct ErrorAnswer {
+    #[serde(default)]
+    error: VaultError,
+}
+
+/// An error of the vault. The inner error has the more exact code.
+#[derive(Default, Deserialize)]
+struct VaultError {
+    code: Option<String>,
+    message: Option<String>,
+    innererror: Option<Box<VaultError>>,
+}
+
+impl VaultError {
+    /// Reads the body of an answer; an empty error if the body has another form.
+    fn of(answer: &Response) -> Self {
+        serde_json::from_slice::<ErrorAnswer>(&answer.body).unwrap_or_default().error
+    }
+
+    fn has_code(&self, code: &str) -> bool {
+        let is_inner = || self.innererror.as_ref().is_some_and(|inner| inner.has_code(code));
+        self.code.as_deref() == Some(code) || is_inner()
+    }
+
+    /// Returns whether the vault refuses the network, and not the application.
+    fn is_of_network(&self) -> bool {
+        let message = self.message.as_deref().unwrap_or_default().to_ascii_lowercase();
+        ["ForbiddenByFirewall", "ForbiddenByConnection"].iter().any(|code| self.has_code(code))
+            || message.contains("not authorized and caller is not")
+            || message.contains("public network access is disabled")
+    }
+}
+
+/// The body of a refusal of the endpoint for access tokens.
+#[derive(Default, Deserialize)]
+struct TokenError {
+    #[serde(default)]
+    error_description: String,
+    #[serde(default)]
+    error_codes: Vec<u64>,
+}
+
+impl TokenError {
+    /// Returns whether the refusal has the code `AADSTS` with this number. Numbers begin with other
+    /// numbers, so that the whole number counts.
+    fn has_code(&self, number: u64) -> bool {
+        let mut words = self.error_description.split(|c: char| !c.is_ascii_alphanumeric());
+        let first = words.next().and_then(|word| word.strip_prefix("AADSTS"));
+        self.error_codes.contains(&number) || first == Some(number.to_string().as_str())
+    }
+}
 
 /// A request to the vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +110,7 @@ pub(crate) fn refused(
 ) -> Failure {
     let (url, operation) = (&settings.vault_url, request.operation());
     let key = request.key(settings);
-    let body = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
+    let error = VaultError::of(answer);
     match answer.status {
         300..=399 => redirected(url, answer.status),
         400 => Failure::invalid(format!(
@@ -67,13 +122,11 @@ pub(crate) fn refused(
              resource belongs to the vault",
             settings.client_id
         )),
-        403 if body.contains("disabled") => disabled(settings, request),
-        403 if body.contains("firewall") || body.contains("not authorized and caller is not") => {
-            Failure::denied(format!(
-                "{url} refuses the address of this machine; allow the address in the firewall of \
-                 the vault"
-            ))
-        }
+        403 if error.has_code("KeyDisabled") => disabled(settings, request),
+        403 if error.is_of_network() => Failure::denied(format!(
+            "{url} refuses the network of this machine; allow the address in the firewall of the \
+             vault, or use the private endpoint of the vault"
+        )),
         403 => Failure::denied(format!(
             "{url} refuses {operation} to the application {}; allow get, wrapKey and unwrapKey on \
              the key",
@@ -119,23 +172,23 @@ pub(crate) fn unreadable(settings: &VaultSettings, request: VaultRequest) -> Fai
 /// Returns the failure of the endpoint for access tokens, for a status other than 200.
 pub(crate) fn token_refused(settings: &VaultSettings, answer: &Response) -> Failure {
     let VaultSettings { authority_host, tenant_id, client_id, .. } = settings;
-    let body = String::from_utf8_lossy(&answer.body);
-    let holds = |code: &str| body.contains(code);
+    let error: TokenError = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let is_any = |codes: &[u64]| codes.iter().any(|code| error.has_code(*code));
     match answer.status {
         300..=399 => redirected(authority_host, answer.status),
-        400 | 401 if holds("AADSTS7000215") => Failure::denied(format!(
+        400 | 401 if is_any(&[7_000_215]) => Failure::denied(format!(
             "{authority_host} refuses the secret of the application {client_id}; write the value \
              of a secret, and not its id, into client_secret"
         )),
-        400 | 401 if holds("AADSTS7000222") => Failure::denied(format!(
+        400 | 401 if is_any(&[7_000_222]) => Failure::denied(format!(
             "the secret of the application {client_id} has ended; write a new secret into \
              client_secret"
         )),
-        400 | 401 if holds("AADSTS700016") => Failure::denied(format!(
+        400 | 401 if is_any(&[700_016]) => Failure::denied(format!(
             "{authority_host} has no application {client_id} in the directory {tenant_id}; check \
              client_id and tenant_id"
         )),
-        400 | 401 if holds("AADSTS90002") => Failure::denied(format!(
+        400 | 401 if is_any(&[90_002, 900_021, 900_023]) => Failure::denied(format!(
             "{authority_host} has no directory {tenant_id}; check tenant_id and environment"
         )),
         400 | 401 | 403 => Failure::denied(format!(

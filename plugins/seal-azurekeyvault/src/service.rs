@@ -73,8 +73,8 @@ impl<'a> KeyService<'a> {
     /// Returns the newest version of the key of the settings.
     ///
     /// # Errors
-    /// Of the host, if the vault does not answer; the refusal of the vault; unreachable if the
-    /// answer has another form.
+    /// The host's failure if the vault does not answer; the refusal of the vault; unreachable if
+    /// the answer has another form or describes another key.
     pub(crate) fn newest_version(&self) -> Result<KeyVersion, Failure> {
         let name = &self.settings.key_name;
         let request = Request::get(&self.url(&format!("keys/{name}")));
@@ -83,6 +83,7 @@ impl<'a> KeyService<'a> {
             return Err(disabled(self.settings, VaultRequest::Get));
         }
         KeyVersion::of_id(&answer.key.kid)
+            .filter(|version| version.is_of_key(name))
             .ok_or_else(|| unreadable(self.settings, VaultRequest::Get))
     }
 

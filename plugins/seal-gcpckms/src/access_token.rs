@@ -32,8 +32,8 @@ struct TokenAnswer {
 /// Requests an access token.
 ///
 /// # Errors
-/// Of the host, if the endpoint does not answer or the private key cannot sign; the refusal of the
-/// endpoint; unreachable if the answer has another form.
+/// The host's failure if the endpoint does not answer or the private key cannot sign; the refusal
+/// of the endpoint; unreachable if the answer has another form.
 pub(crate) fn request(host: &dyn SealHost, settings: &KmsSettings) -> Result<String, Failure> {
     let assertion = assertion(host, settings)?;
     let mut request = Request::safe_post(&settings.token_uri)

@@ -24,8 +24,7 @@ pub(crate) fn wrap(service: &KeyService<'_>, key: &[u8]) -> Result<WrappedKey, F
         return Err(Failure::internal("the host gave a seal key of another length than 32 bytes"));
     }
     let (key_id, ciphertext) = service.encrypt(key)?;
-    let blob = wrapped_key::written(&key_id, &ciphertext);
-    Ok(WrappedKey { key_id, blob })
+    Ok(WrappedKey::with_name(&key_id, &ciphertext))
 }
 
 /// Opens the seal key, and asks for the primary version of the key.

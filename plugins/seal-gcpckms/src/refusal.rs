@@ -6,6 +6,54 @@
 use crate::settings::KmsSettings;
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::{Failure, FailureKind};
+use serde::Deserialize;
+
+/// The body of a refusal of Cloud KMS.
+#[derive(Default, Deserialize)]
+struct ErrorAnswer {
+    #[serde(default)]
+    error: KmsError,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KmsError {
+    status: String,
+    message: String,
+    details: Vec<ErrorDetail>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ErrorDetail {
+    reason: String,
+}
+
+impl KmsError {
+    /// Reads the body of an answer; an empty error if the body has another form.
+    fn of(answer: &Response) -> Self {
+        serde_json::from_slice::<ErrorAnswer>(&answer.body).unwrap_or_default().error
+    }
+
+    /// Returns whether the API is not enabled in the project.
+    fn is_of_project(&self) -> bool {
+        self.status == "SERVICE_DISABLED"
+            || self.details.iter().any(|detail| detail.reason == "SERVICE_DISABLED")
+            || self.message.contains("has not been used in project")
+    }
+
+    /// Returns whether the state of the version of the key forbids the request.
+    fn is_of_state(&self) -> bool {
+        self.status == "FAILED_PRECONDITION" || self.message.contains("is not enabled")
+    }
+}
+
+/// The body of a refusal of the endpoint for access tokens.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TokenError {
+    error_description: String,
+}
 
 /// A request to Cloud KMS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,20 +94,18 @@ fn unreachable(why: String) -> Failure {
 pub(crate) fn refused(settings: &KmsSettings, request: KmsRequest, answer: &Response) -> Failure {
     let KmsSettings { endpoint, key_name, client_email, .. } = settings;
     let verb = request.verb();
-    let body = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
+    let error = KmsError::of(answer);
     match answer.status {
         300..=399 => redirected(endpoint, answer.status),
-        400 => Failure::invalid(bad_request(settings, request, &body)),
+        400 => Failure::invalid(bad_request(settings, request, &error)),
         401 => Failure::denied(format!(
             "{endpoint} refuses the access token of {client_email} for {verb}; check that \
              token_uri of the credentials belongs to this endpoint"
         )),
-        403 if body.contains("service_disabled") || body.contains("has not been used") => {
-            Failure::denied(format!(
-                "{endpoint} refuses {verb}, because Cloud KMS is not enabled in the project of \
-                 {client_email}; enable the API cloudkms.googleapis.com"
-            ))
-        }
+        403 if error.is_of_project() => Failure::denied(format!(
+            "{endpoint} refuses {verb}, because Cloud KMS is not enabled in the project of \
+             {client_email}; enable the API cloudkms.googleapis.com"
+        )),
         403 => Failure::denied(format!(
             "{endpoint} refuses {verb} by {key_name} to {client_email}; grant \
              cloudkms.cryptoKeyVersions.{} on the key, and check project, region, key_ring and \
@@ -83,10 +129,10 @@ pub(crate) fn refused(settings: &KmsSettings, request: KmsRequest, answer: &Resp
     }
 }
 
-fn bad_request(settings: &KmsSettings, request: KmsRequest, body: &str) -> String {
+fn bad_request(settings: &KmsSettings, request: KmsRequest, error: &KmsError) -> String {
     let KmsSettings { endpoint, key_name, .. } = settings;
     let verb = request.verb();
-    let is_state = body.contains("failed_precondition") || body.contains("not enabled");
+    let is_state = error.is_of_state();
     match request {
         KmsRequest::Encrypt if is_state => format!(
             "{endpoint} refuses {verb}, because the primary version of {key_name} is not enabled; \
@@ -129,15 +175,18 @@ pub(crate) fn damaged(settings: &KmsSettings, request: KmsRequest) -> Failure {
 /// Returns the failure of the endpoint for access tokens, for a status other than 200.
 pub(crate) fn token_refused(settings: &KmsSettings, answer: &Response) -> Failure {
     let KmsSettings { token_uri, client_email, .. } = settings;
-    let body = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
-    let holds = |words: &str| body.contains(words);
+    let error: TokenError = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let description = error.error_description.to_ascii_lowercase();
+    let holds = |words: &str| description.contains(words);
     match answer.status {
         300..=399 => redirected(token_uri, answer.status),
-        400 | 401 if holds("iat") || holds("timeframe") => Failure::denied(format!(
-            "{token_uri} refuses the assertion of {client_email}, because the clock of this \
+        400 | 401 if holds("check your iat") || holds("reasonable timeframe") => {
+            Failure::denied(format!(
+                "{token_uri} refuses the assertion of {client_email}, because the clock of this \
              machine differs; set the clock"
-        )),
-        400 | 401 if holds("signature") => Failure::denied(format!(
+            ))
+        }
+        400 | 401 if holds("invalid jwt signature") => Failure::denied(format!(
             "{token_uri} refuses the key of {client_email}; the key was deleted: write a new key \
              file of the service account into credentials"
         )),

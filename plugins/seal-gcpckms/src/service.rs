@@ -70,8 +70,8 @@ impl<'a> KeyService<'a> {
     /// ciphertext.
     ///
     /// # Errors
-    /// Of the host, if the service does not answer; the refusal of the service; unreachable if the
-    /// answer has another form or another checksum.
+    /// The host's failure if the service does not answer; the refusal of the service; unreachable
+    /// if the answer has another form, another checksum, or the name of another key.
     pub(crate) fn encrypt(&self, bytes: &[u8]) -> Result<(String, Vec<u8>), Failure> {
         let plaintext = STANDARD.encode(bytes);
         let body = RequestBody {
@@ -81,7 +81,7 @@ impl<'a> KeyService<'a> {
         };
         let answer: EncryptAnswer = self.send(KmsRequest::Encrypt, &body)?;
         let ciphertext = STANDARD.decode(answer.ciphertext).ok().filter(|text| !text.is_empty());
-        let Some(ciphertext) = ciphertext.filter(|_| is_version_name(&answer.name)) else {
+        let Some(ciphertext) = ciphertext.filter(|_| self.is_version(&answer.name)) else {
             return Err(unreadable(self.settings, KmsRequest::Encrypt));
         };
         let is_whole = answer.verified_plaintext_crc32c
@@ -113,6 +113,15 @@ impl<'a> KeyService<'a> {
         }
     }
 
+    /// Returns whether `name` is the name of a version of the key of the settings. Project and
+    /// number of the project name the same project, so that only the part behind is compared.
+    fn is_version(&self, name: &str) -> bool {
+        let (behind_name, behind_key) =
+            (behind_project(name), behind_project(&self.settings.key_name));
+        let version = behind_name.zip(behind_key).and_then(|(name, key)| name.strip_prefix(key));
+        is_version_name(name) && version.is_some_and(|rest| rest.starts_with("/cryptoKeyVersions/"))
+    }
+
     /// Repeating a request harms nobody, so each request is safe in the sense of the contract.
     fn send<T: DeserializeOwned>(
         &self,
@@ -135,6 +144,11 @@ impl<'a> KeyService<'a> {
         }
         serde_json::from_slice(&answer.body).map_err(|_| unreadable(self.settings, request))
     }
+}
+
+/// Returns the part of a name behind the project.
+fn behind_project(name: &str) -> Option<&str> {
+    name.split_once("/locations/").map(|(_, rest)| rest)
 }
 
 #[cfg(test)]

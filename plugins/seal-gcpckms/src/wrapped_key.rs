@@ -5,6 +5,7 @@
 //! service that refuses to tell its newest version would look like a rotation.
 
 use bulkhead_sdk::Failure;
+use bulkhead_sdk::seal_plugin::WrappedKey;
 
 /// Maximum length of a name, in bytes: the host stores the name as the id of the key.
 const NAME_MAX: usize = 256;
@@ -21,22 +22,12 @@ pub(crate) fn is_version_name(text: &str) -> bool {
         )
 }
 
-/// Returns the stored form.
-pub(crate) fn written(version: &str, ciphertext: &[u8]) -> Vec<u8> {
-    [version.as_bytes(), b"\n", ciphertext].concat()
-}
-
 /// Returns the name of the version, and the ciphertext.
 ///
 /// # Errors
 /// Invalid request if the bytes have another form.
 pub(crate) fn read(blob: &[u8]) -> Result<(&str, &[u8]), Failure> {
-    let end = blob.iter().position(|byte| *byte == b'\n');
-    let parts = end.and_then(|end| blob.split_at_checked(end));
-    let read = parts.and_then(|(name, rest)| {
-        let name = std::str::from_utf8(name).ok().filter(|name| is_version_name(name))?;
-        Some((name, rest.strip_prefix(b"\n").filter(|ciphertext| !ciphertext.is_empty())?))
-    });
+    let read = WrappedKey::split_name(blob).filter(|(name, _)| is_version_name(name));
     read.ok_or_else(|| {
         Failure::invalid(
             "the wrapped seal key of the data has not the form of seal \"gcpckms\"; give the seal \
@@ -52,6 +43,7 @@ mod tests {
 
     #[test]
     fn stored_form_has_version_and_ciphertext() {
+        let written = |name: &str, text: &[u8]| WrappedKey::with_name(name, text).blob;
         let blob = written(VERSION, b"a\nb");
         assert_eq!(read(&blob).unwrap(), (VERSION, b"a\nb".as_slice()));
         for blob in [

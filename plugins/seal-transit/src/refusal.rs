@@ -6,6 +6,14 @@
 use crate::settings::TransitSettings;
 use bulkhead_sdk::http::Response;
 use bulkhead_sdk::{Failure, FailureKind};
+use serde::Deserialize;
+
+/// The body of a refusal.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ErrorAnswer {
+    errors: Vec<String>,
+}
 
 /// A request of this plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,22 +116,23 @@ fn forbidden(settings: &TransitSettings, request: TransitRequest) -> String {
 fn bad_request(settings: &TransitSettings, request: TransitRequest, answer: &Response) -> String {
     let TransitSettings { address, key_name, .. } = settings;
     let path = request.path(settings);
-    let body = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
-    let holds = |words: &str| body.contains(words);
-    if holds("too old") || holds("disallowed by policy") {
+    let answer: ErrorAnswer = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let errors = answer.errors.join("\n").to_ascii_lowercase();
+    let holds = |words: &str| errors.contains(words);
+    if holds("(too old)") || holds("disallowed by policy") {
         return format!(
             "{address} refuses {path} (status 400), because the wrapped seal key has a version of \
              the key {key_name} below min_decryption_version; lower min_decryption_version until \
              Bulkhead has started once"
         );
     }
-    if holds("too new") || holds("no such key version") {
+    if holds("version is too new") || holds("no such key version") {
         return format!(
             "{address} refuses {path} (status 400), because the key {key_name} lacks this version; \
              restore the missing versions of the key {key_name} from a backup"
         );
     }
-    if holds("key not found") {
+    if holds("encryption key not found") {
         return format!(
             "{address} refuses {path} (status 400), because the key {key_name} does not exist; \
              check key_name, mount_path and namespace"

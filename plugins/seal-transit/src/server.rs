@@ -38,8 +38,8 @@ impl<'a> TransitServer<'a> {
     /// also the renewal of a token, so each request is safe in the sense of the contract.
     ///
     /// # Errors
-    /// Of the host, if the server does not answer; the refusal of the server; unreachable if the
-    /// answer has another form.
+    /// The host's failure if the server does not answer; the refusal of the server; unreachable if
+    /// the answer has another form.
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         request: TransitRequest,

@@ -98,6 +98,9 @@ fn refusal_by_clock_names_clock() {
         let failure = wrap_refusal(error(400, "InvalidSignatureException", message));
         assert!(failure.message.contains("set the clock"), "{failure}");
     }
+    let quoting = "The signature does not match; the Canonical String is 'POST /expired'";
+    let failure = wrap_refusal(error(400, "InvalidSignatureException", quoting));
+    assert!(failure.message.contains("secret_key does not belong"), "{failure}");
 }
 
 #[test]

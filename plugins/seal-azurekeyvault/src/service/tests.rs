@@ -89,6 +89,23 @@ fn every_refusal_names_cause_and_remedy() {
             assert!(!failure.message.contains(ACCESS_TOKEN), "{failure}");
         }
     }
+    for (inner, message, kind, part) in [
+        ("KeyDisabled", "not allowed on a disabled key", InvalidRequest, "enable the version"),
+        ("ForbiddenByConnection", "", PermissionDenied, "in the firewall"),
+        (
+            "",
+            "Public network access is disabled and request is",
+            PermissionDenied,
+            "in the firewall",
+        ),
+        ("", "the policy disabled-users is missing", PermissionDenied, "allow get, wrapKey"),
+    ] {
+        let error =
+            json!({ "code": "Forbidden", "message": message, "innererror": { "code": inner } });
+        let failure = wrap_refusal([token(), answer(403, &json!({ "error": error }))]);
+        assert_eq!(failure.kind, kind, "{failure}");
+        assert!(failure.message.contains(part), "{part}: {failure}");
+    }
     let attributes = json!({ "enabled": false });
     let key = json!({ "kid": "https://kv.vault.azure.net/keys/unseal/1" });
     let off = answer(200, &json!({ "key": key, "attributes": attributes }));
@@ -101,7 +118,10 @@ fn refused_application_names_setting() {
         (401, "AADSTS7000215", "and not its id"),
         (401, "AADSTS7000222", "has ended"),
         (400, "AADSTS700016", "has no application"),
-        (400, "AADSTS90002", "has no directory"),
+        (400, "AADSTS90002: Tenant not found.", "has no directory"),
+        (400, "AADSTS900021: Requested tenant identifier", "has no directory"),
+        (400, "AADSTS900029", "and resource"),
+        (400, "AADSTS50034: not AADSTS90002", "and resource"),
         (400, "AADSTS500011", "and resource"),
         (503, "", "no access token at present"),
         (302, "", "follows no redirect"),
@@ -114,6 +134,21 @@ fn refused_application_names_setting() {
     }
     let why = wrap_refusal([answer(200, &json!({ "access_token": "a\r\nb" }))]);
     assert!(why.message.contains("without an access token"), "{why}");
+}
+
+#[test]
+fn description_of_another_key_is_refused() {
+    let named = |name: &str| {
+        let kid = format!("https://kv.vault.azure.net/keys/{name}/1");
+        answer(200, &json!({ "key": { "kid": kid } }))
+    };
+    let failure = wrap_refusal([token(), named("another")]);
+    assert!(failure.message.contains("login page"), "{failure}");
+    let kid = "https://kv.vault.azure.net/keys/Unseal/1";
+    let wrapped = answer(200, &json!({ "kid": kid, "value": "d3JhcHBlZA" }));
+    let host = SealTestHost::answering([token(), named("Unseal"), wrapped]);
+    let wrapped = KeyVault::wrap_key(&host, &settings(&[]), &KEY).unwrap();
+    assert_eq!(wrapped.key_id, "Unseal/1");
 }
 
 #[test]

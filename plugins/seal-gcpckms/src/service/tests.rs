@@ -5,11 +5,10 @@ use crate::fixture::{
     ACCESS_TOKEN, KEY, KEY_NAME, NEXT_VERSION, PRIVATE_KEY, VERSION, answer, decrypted, encrypted,
     settings, token,
 };
-use crate::wrapped_key;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bulkhead_sdk::http::Response;
-use bulkhead_sdk::seal_plugin::SealPlugin;
+use bulkhead_sdk::seal_plugin::{SealPlugin, WrappedKey};
 use bulkhead_sdk::testbed::SealTestHost;
 use bulkhead_sdk::{Failure, FailureKind};
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ fn wrap_refusal<const N: usize>(answers: [Response; N]) -> Failure {
 
 fn unwrap_refusal(answer: Response) -> Failure {
     let host = SealTestHost::answering([token(), answer]);
-    let blob = wrapped_key::written(VERSION, b"wrapped");
+    let blob = WrappedKey::with_name(VERSION, b"wrapped").blob;
     CloudKms::unwrap_key(&host, &settings(&[]), &blob).err().unwrap()
 }
 
@@ -39,7 +38,7 @@ fn assertion_has_audience_scope_and_end() {
     let changed = settings(&[("tls_ca_cert", json!("PEM"))]);
     let wrapped = CloudKms::wrap_key(&host, &changed, &KEY).unwrap();
     assert_eq!(wrapped.key_id, VERSION);
-    assert_eq!(wrapped.blob, wrapped_key::written(VERSION, b"wrapped"));
+    assert_eq!(wrapped.blob, WrappedKey::with_name(VERSION, b"wrapped").blob);
     let sent = host.take_requests();
     assert_eq!(sent[0].url, "https://oauth2.googleapis.com/token");
     let form = String::from_utf8(sent[0].body.clone()).unwrap();
@@ -66,10 +65,18 @@ fn assertion_has_audience_scope_and_end() {
 }
 
 #[test]
+fn answer_may_name_project_by_its_number() {
+    let name = VERSION.replace("orders", "415104041262");
+    let host = SealTestHost::answering([token(), encrypted(&name, b"wrapped")]);
+    let wrapped = CloudKms::wrap_key(&host, &settings(&[]), &KEY).unwrap();
+    assert_eq!(wrapped.key_id, name);
+}
+
+#[test]
 fn opened_key_names_primary_version() {
     let answers = [token(), decrypted(&KEY), encrypted(NEXT_VERSION, b"probe")];
     let host = SealTestHost::answering(answers);
-    let blob = wrapped_key::written(VERSION, b"wrapped");
+    let blob = WrappedKey::with_name(VERSION, b"wrapped").blob;
     let opened = CloudKms::unwrap_key(&host, &settings(&[]), &blob).unwrap();
     assert_eq!((opened.key, opened.newest_key_id.as_str()), (KEY.to_vec(), NEXT_VERSION));
     let denied = error(403, "PERMISSION_DENIED", "");
@@ -124,6 +131,12 @@ fn every_refusal_names_cause_and_remedy() {
         assert!(!failure.message.contains("a text of"), "{failure}");
         assert!(!failure.message.contains(ACCESS_TOKEN), "{failure}");
     }
+    let details = json!([{ "reason": "SERVICE_DISABLED" }]);
+    let disabled = json!({ "error": { "status": "PERMISSION_DENIED", "details": details } });
+    assert!(wrap_refusal([token(), answer(403, &disabled)]).message.contains("enable the API"));
+    let quoting = "the caller sent service_disabled";
+    let failure = wrap_refusal([token(), error(403, "PERMISSION_DENIED", quoting)]);
+    assert!(failure.message.contains("useToEncrypt"), "{failure}");
     for (status, part) in
         [("FAILED_PRECONDITION", "enable or restore"), ("INVALID_ARGUMENT", "did not wrap")]
     {
@@ -136,6 +149,8 @@ fn every_refusal_names_cause_and_remedy() {
 fn refused_assertion_names_clock_key_or_account() {
     for (status, text, part) in [
         (400, "Invalid JWT: check your iat and exp values", "set the clock"),
+        (400, "Token must be short-lived and in a reasonable timeframe.", "set the clock"),
+        (400, "Invalid grant: the associated account expired", "does not exist or is disabled"),
         (400, "Invalid JWT Signature.", "the key was deleted"),
         (400, "Invalid grant: account not found", "does not exist or is disabled"),
         (503, "", "no access token at present"),
@@ -162,6 +177,9 @@ fn answers_of_other_form_are_refused() {
         answer(200, &json!([1])),
         encrypted(VERSION, b""),
         encrypted("projects/orders", b"wrapped"),
+        encrypted(&VERSION.replace("unseal", "another"), b"wrapped"),
+        encrypted(&VERSION.replace("/unseal/", "/unseal/cryptoKeyVersions/1/"), b"wrapped"),
+        encrypted(&VERSION.replace("global", "europe"), b"wrapped"),
     ] {
         let failure = wrap_refusal([token(), answer]);
         assert!(failure.message.contains("login page"), "{failure}");
