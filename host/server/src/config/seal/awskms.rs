@@ -96,6 +96,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<KeeperSeal> {
         credentials,
         files: path.map(file).into_iter().collect(),
         renews_credentials: false,
+        unsent: Vec::new(),
         variables: &VARIABLES,
         summary,
     })

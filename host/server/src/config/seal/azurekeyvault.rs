@@ -54,7 +54,8 @@ const VAULT_EXAMPLE: &str = "\"https://my-vault.vault.azure.net\"";
 const AUTHORITY_EXAMPLE: &str = "\"https://login.microsoftonline.com\"";
 
 /// Variables that override the block in published servers, with the name of the setting.
-const VARIABLES: [(&str, &str); 1] = [("VAULT_AZUREKEYVAULT_KEY_NAME", KEY_NAME)];
+const VARIABLES: [(&str, &str); 2] =
+    [("VAULT_AZUREKEYVAULT_VAULT_NAME", VAULT_NAME), ("VAULT_AZUREKEYVAULT_KEY_NAME", KEY_NAME)];
 
 /// Maximum length of a name, in bytes.
 const NAME_MAX: usize = 127;
@@ -115,8 +116,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<KeeperSeal> {
     let vault_url =
         address(VAULT_URL, VAULT_EXAMPLE, format!("https://{}", host.to_ascii_lowercase()));
     let path = section.read(CA_CERT, ConfigValue::path);
-    vault_name?;
-    let (secret, key_name, vault_url) = (secret?, key_name?, vault_url?);
+    let (vault_name, secret, key_name, vault_url) = (vault_name?, secret?, key_name?, vault_url?);
     let summary = format!(
         "opened by the key {} of Azure Key Vault at {vault_url}, with {secret}",
         quoted(&key_name)
@@ -136,6 +136,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<KeeperSeal> {
         credentials: vec![secret],
         files: path.map(file).into_iter().collect(),
         renews_credentials: false,
+        unsent: vec![(VAULT_NAME, json!(vault_name))],
         variables: &VARIABLES,
         summary,
     })

@@ -37,8 +37,12 @@ const ENDPOINT_EXAMPLE: &str = "\"https://cloudkms.googleapis.com\"";
 const PUBLIC_ENDPOINT: &str = "https://cloudkms.googleapis.com";
 
 /// Variables that override the block in published servers, with the name of the setting.
-const VARIABLES: [(&str, &str); 2] =
-    [("VAULT_GCPCKMS_SEAL_KEY_RING", KEY_RING), ("VAULT_GCPCKMS_SEAL_CRYPTO_KEY", CRYPTO_KEY)];
+const VARIABLES: [(&str, &str); 4] = [
+    ("GOOGLE_PROJECT", PROJECT),
+    ("GOOGLE_REGION", REGION),
+    ("VAULT_GCPCKMS_SEAL_KEY_RING", KEY_RING),
+    ("VAULT_GCPCKMS_SEAL_CRYPTO_KEY", CRYPTO_KEY),
+];
 
 /// Maximum length of a part of the key's name, in bytes. The parts are the id of the key, which has
 /// at most 256 bytes.
@@ -79,6 +83,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<KeeperSeal> {
         credentials: vec![credentials],
         files: path.map(file).into_iter().collect(),
         renews_credentials: false,
+        unsent: Vec::new(),
         variables: &VARIABLES,
         summary,
     })

@@ -26,6 +26,8 @@ pub(crate) struct KeeperSeal {
     pub(super) credentials: Vec<CredentialPlace>,
     pub(super) files: Vec<PemFile>,
     pub(super) renews_credentials: bool,
+    /// Settings that the component does not get, because other settings follow from them.
+    pub(super) unsent: Vec<(&'static str, Value)>,
     /// Variables that override the block in published servers, with the name of the setting.
     pub(super) variables: &'static [(&'static str, &'static str)],
     /// The key and its place, for the report of `--check`.
@@ -66,7 +68,8 @@ impl KeeperSeal {
     /// The unusable credential, file or variable, and the remedy.
     pub(super) fn load(&self, environment: SealEnvironment<'_>) -> Result<KeeperAccess, String> {
         for (name, setting) in self.variables {
-            let used = self.plain.iter().find(|(plain, _)| plain == setting);
+            let values = self.plain.iter().chain(&self.unsent);
+            let used = values.into_iter().find(|(name, _)| name == setting);
             let used = used.and_then(|(_, value)| value.as_str()).unwrap_or_default();
             let differs = |value: &OsString| {
                 value.to_str().is_none_or(|value| value.trim_matches('/') != used)

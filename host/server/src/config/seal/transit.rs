@@ -100,6 +100,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<KeeperSeal> {
         credentials: vec![token],
         files,
         renews_credentials: !disable_renewal,
+        unsent: Vec::new(),
         variables: &VARIABLES,
         summary,
     })

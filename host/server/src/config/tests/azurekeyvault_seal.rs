@@ -62,9 +62,12 @@ fn azurekeyvault_seal_reads_every_setting() {
         assert_eq!(settings["vault_url"], vault_url);
         assert_eq!(settings["authority_host"], authority_host);
     }
-    let other =
-        |name: &str| (name == "VAULT_AZUREKEYVAULT_KEY_NAME").then(|| OsString::from("another"));
-    assert!(load(&seal, &other).is_err_and(|why| why.contains("differs from key_name")));
+    for setting in ["vault_name", "key_name"] {
+        let variable = format!("VAULT_AZUREKEYVAULT_{}", setting.to_uppercase());
+        let other = |name: &str| (name == variable).then(|| OsString::from("another"));
+        let differs = format!("differs from {setting}");
+        assert!(load(&seal, &other).is_err_and(|why| why.contains(&differs)), "{setting}");
+    }
 }
 
 #[test]

@@ -61,11 +61,19 @@ fn gcpckms_seal_reads_every_setting() {
     assert_eq!(settings["endpoint"], "http://127.0.0.1:4600");
     assert_eq!(settings["token_uri"], "http://127.0.0.1:4600/token");
     assert!(!format!("{access:?}").contains("MIIE"));
-    let other = |name: &str| match name {
-        "VAULT_GCPCKMS_SEAL_CRYPTO_KEY" => Some(OsString::from("other")),
-        _ => variable(name),
-    };
-    assert!(load(&sealed(&rest), &other).is_err_and(|why| why.contains("CRYPTO_KEY")));
+    for (changed, setting) in [
+        ("GOOGLE_PROJECT", "project"),
+        ("GOOGLE_REGION", "region"),
+        ("VAULT_GCPCKMS_SEAL_KEY_RING", "key_ring"),
+        ("VAULT_GCPCKMS_SEAL_CRYPTO_KEY", "crypto_key"),
+    ] {
+        let other = |name: &str| match name == changed {
+            true => Some(OsString::from("other")),
+            false => variable(name),
+        };
+        let differs = format!("differs from {setting}");
+        assert!(load(&sealed(&rest), &other).is_err_and(|why| why.contains(&differs)), "{changed}");
+    }
 }
 
 #[test]
