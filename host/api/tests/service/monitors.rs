@@ -78,6 +78,19 @@ async fn monitor_is_listed_and_ends_with_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn monitor_ends_with_its_right() {
+    let bed = Bed::new("monitor-right").await;
+    let token = bed.token_for(json!(["read", "sudo"])).await;
+    let stream = bed.monitor(&token, "watching").await;
+    let rule = format!("path \"{PATH}\" {{ capabilities = [\"read\"] }}");
+    bed.write("sys/policies/acl/monitor", json!({ "policy": rule })).await;
+    let rest = read_rest(stream).await;
+    assert!(rest.ends_with("event=monitor-ended reason=the right has ended\n"), "{rest}");
+    assert_eq!(bed.call_as(&token, Verb::Read, "auth/token/lookup-self", json!({})).await.0, 200);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn monitors_are_bounded_and_end_at_seal() {
     let bed = Bed::new("monitor-seal").await;
     let mut streams = Vec::new();
