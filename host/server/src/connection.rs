@@ -20,6 +20,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustix::net::sockopt;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -71,6 +72,17 @@ const IDLE_TIME: Duration = Duration::from_secs(60);
 /// Interval between idle checks of an HTTP/2 connection.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Time without traffic after which the kernel asks whether the client of a connection is there. An
+/// answer without an end, such as that of `sys/monitor`, may be silent for hours, and holds a place
+/// until the client is known to be gone.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+
+/// Time between two of these questions.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Number of these questions without an answer after which the connection is broken.
+const KEEPALIVE_PROBES: u32 = 3;
+
 /// First bytes of HTTP methods. A client that sends such a byte to a TLS port speaks plain HTTP.
 const METHODS: std::ops::RangeInclusive<u8> = b'A'..=b'Z';
 
@@ -119,6 +131,15 @@ impl fmt::Display for ToldToClose {
 
 impl std::error::Error for ToldToClose {}
 
+/// Asks the kernel to look for the client of a silent connection. Without an option that the kernel
+/// refuses, the end of a client that vanished is noticed later.
+fn ask_for_client(stream: &TcpStream) {
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE);
+    let _ = sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL);
+    let _ = sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES);
+}
+
 /// Serves a connection until it ends. A failed connection affects only its client, so nothing is
 /// logged.
 pub(crate) async fn serve<A: RequestAnswerer>(
@@ -136,6 +157,7 @@ pub(crate) async fn serve<A: RequestAnswerer>(
             // Answers are small and complete. If the socket refuses the option, answers are only a
             // little later.
             stream.set_nodelay(true).unwrap_or_default();
+            ask_for_client(&stream);
             let Some(tls) = tls else {
                 peer.counted.accept();
                 return serve_http1(stream, peer, frontend, timeouts).await;
@@ -359,3 +381,20 @@ fn http2_builder() -> http2::Builder<TokioExecutor> {
 /// Maximum size of an HTTP/2 header list, in bytes; HTTP/2 adds 32 for each header. The lower limit
 /// in `headers` refuses first.
 const HEADER_LIST_MAX: u32 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn kernel_asks_for_silent_clients() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        ask_for_client(&stream);
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), KEEPALIVE_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), KEEPALIVE_PROBES);
+    }
+}
