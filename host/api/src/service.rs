@@ -25,7 +25,7 @@ use bulkhead_core::settings::ServiceSettings;
 use bulkhead_core::tables::RouteTables;
 use bulkhead_sandbox::{CallerPresence, SandboxRuntime};
 use bulkhead_store::{DataDirectory, StoreOptions, failpoint};
-use bulkhead_trace::{RequestTrace, scope};
+use bulkhead_trace::{CallerTrace, RequestTrace, scope};
 use bulkhead_wire::description::{RawAccess, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::name::MountPath;
@@ -33,7 +33,6 @@ use bulkhead_wire::raw::{RawBasePath, RawRequest, RawResponse};
 use bulkhead_wire::request::{Request, RequestHead};
 use bulkhead_wire::response::Response;
 use bulkhead_wire::secret::Secret;
-use bulkhead_wire::trace_parent::TraceParent;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -186,7 +185,8 @@ impl Service {
 
     /// Serves one request. Never fails: each failure is a response.
     pub async fn handle(self: &Arc<Self>, request: Request) -> Response {
-        let trace = self.begin_trace(&request.id, request.trace_parent.as_ref());
+        let parent = self.caller_trace(&request).await;
+        let trace = self.begin_trace(&request.id, parent);
         let context = trace.as_ref().map(|trace| trace.context().clone());
         let answer = self.answer(&request);
         let response = scope::in_request(&request.id, context, answer).await;
@@ -203,8 +203,21 @@ impl Service {
 
     /// Begins the trace of a request; `None` without a collector, and for a request outside of
     /// traces.
-    fn begin_trace(&self, id: &str, parent: Option<&TraceParent>) -> Option<RequestTrace> {
-        self.seal.settings().traces.as_ref()?.begin_request(id, parent)
+    fn begin_trace(&self, id: &str, caller: Option<CallerTrace<'_>>) -> Option<RequestTrace> {
+        self.seal.settings().traces.as_ref()?.begin_request(id, caller)
+    }
+
+    /// Returns the trace of the caller. The flag counts if the request has a valid token.
+    async fn caller_trace<'a>(&self, request: &'a Request) -> Option<CallerTrace<'a>> {
+        let parent = request.trace_parent.as_ref().filter(|_| self.is_tracing())?;
+        let is_flag_counted = parent.is_sampled && self.is_of_caller(request).await;
+        Some(CallerTrace { parent, is_flag_counted })
+    }
+
+    /// Returns whether a request has a valid token; `false` if the look-up fails.
+    async fn is_of_caller(&self, request: &Request) -> bool {
+        let Some((core, _in_flight)) = self.seal.enter().await else { return false };
+        core.tokens.is_held(request.token.as_ref(), request.remote).await.unwrap_or(false)
     }
 
     async fn answer(self: &Arc<Self>, request: &Request) -> Response {
@@ -286,7 +299,10 @@ impl Service {
         // Dropped with this future.
         let (_caller, presence) = CallerPresence::begin();
         let (service, id) = (Arc::clone(self), request.id.clone());
-        let trace = self.begin_trace(&id, request.trace_parent.as_ref());
+        // The host cannot verify the tokens of a component.
+        let parent = request.trace_parent.as_ref();
+        let caller = parent.map(|parent| CallerTrace { parent, is_flag_counted: false });
+        let trace = self.begin_trace(&id, caller);
         let context = trace.as_ref().map(|trace| trace.context().clone());
         let served = tokio::spawn(async move {
             let work = pipeline::handle_raw(core, &service.table, request, in_flight, presence);

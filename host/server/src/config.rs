@@ -37,9 +37,9 @@ pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::{KeeperAccess, SealSettings};
 pub(crate) use shutdown::ShutdownSettings;
-#[cfg(test)]
-pub(crate) use telemetry::access_to;
 pub(crate) use telemetry::{CollectorAccess, TelemetrySettings};
+#[cfg(test)]
+pub(crate) use telemetry::{access_to, telemetry_of};
 pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 

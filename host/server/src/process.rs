@@ -63,6 +63,8 @@ pub(crate) struct StartedServer {
     manager: ServiceManager,
     log: Arc<dyn Log>,
     log_source: LogSource,
+    /// The network on the way to other servers.
+    outbound: OutboundNetwork,
     /// The export of traces, if configured.
     traces: Option<TraceExporter>,
 }
@@ -114,7 +116,7 @@ impl StartedServer {
         let traces = traces.map(|access| TraceExporter::start(access, ratio, &log));
         let settings = ServiceSettings {
             own_addresses,
-            outbound,
+            outbound: outbound.clone(),
             seal,
             figures,
             traces: traces.as_ref().map(|traces| Arc::clone(traces.tracer())),
@@ -125,7 +127,18 @@ impl StartedServer {
         };
         let service = Service::start(runtime, settings).await;
         let service = service.map_err(|failure| failure.message)?;
-        Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source, traces })
+        Ok(Self {
+            service,
+            config,
+            doors,
+            scheduler,
+            signals,
+            manager,
+            log,
+            log_source,
+            outbound,
+            traces,
+        })
     }
 
     /// The service, for the preparations of a mode before the server accepts clients.
@@ -149,13 +162,18 @@ impl StartedServer {
     /// # Errors
     /// Never; the end of [`StartedServer::serve`] has the same form.
     pub(crate) async fn stop_early(self) -> Result<(), String> {
+        self.end_unserved().await;
+        Ok(())
+    }
+
+    /// Stops the service, and writes the last spans and counts. No client was accepted.
+    async fn end_unserved(self) {
         self.service.stop().await;
         if let Some(traces) = self.traces {
             traces.finish(Instant::now() + self.config.shutdown.timeout).await;
         }
         self.log_source.log.report_last_floods();
         self.log.line(LogLevel::Info, "stopped", &[("all-requests-answered", true.to_string())]);
-        Ok(())
     }
 
     /// The configuration of the server.
@@ -179,12 +197,12 @@ impl StartedServer {
     /// # Errors
     /// The error of `prepared`.
     pub(crate) async fn serve(self, prepared: Result<(), String>) -> Result<(), String> {
-        let Self { service, config, doors, scheduler, signals, manager, log, log_source, traces } =
-            self;
         if prepared.is_err() {
-            service.stop().await;
+            self.end_unserved().await;
             return prepared;
         }
+        let Self { service, config, doors, scheduler, signals, manager, log, .. } = self;
+        let Self { log_source, outbound, traces, .. } = self;
         let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
         let tls = every_door.filter_map(BoundSocket::tls).cloned().collect();
         let (shutdown, server_log) = (config.shutdown, Arc::clone(&log_source.log));
@@ -217,7 +235,7 @@ impl StartedServer {
             tls,
             manager: manager.clone(),
             log: log_source,
-            traces: traces.as_ref().map(|traces| Arc::clone(traces.tracer())),
+            traces: traces.as_ref().map(|traces| traces.settings(config.telemetry, outbound)),
             config_file: config.file.clone(),
         };
         let signalled = async {

@@ -7,10 +7,10 @@ use crate::config::Config;
 use crate::log::ServerLog;
 use crate::options::LogOptions;
 use crate::service_manager::ServiceManager;
+use crate::trace_export::ExportSettings;
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
 use bulkhead_tls::ListenerTls;
-use bulkhead_trace::Tracer;
 use bulkhead_wire::log_level::LogLevel;
 use std::convert::Infallible;
 use std::io;
@@ -40,8 +40,8 @@ pub(crate) struct RenewedParts {
     pub(crate) tls: Vec<Arc<ListenerTls>>,
     pub(crate) manager: ServiceManager,
     pub(crate) log: LogSource,
-    /// The tracer, if the configuration names a collector.
-    pub(crate) traces: Option<Arc<Tracer>>,
+    /// The settings of the export, if the configuration names a collector.
+    pub(crate) traces: Option<ExportSettings>,
     /// File of the configuration, if there is one.
     pub(crate) config_file: Option<PathBuf>,
 }
@@ -99,9 +99,9 @@ impl StopSignals {
 
 impl RenewedParts {
     /// Reopens the log and the audit files and rereads the certificate at each SIGHUP, which an
-    /// operator sends after rotating the files. Of the configuration, only the level of the log
-    /// and the ratio of sampled traces are read again: half of the settings cannot change in a
-    /// running server.
+    /// operator sends after rotating the files. The files of the collector are read again, too. Of
+    /// the configuration, only the level of the log and the ratio of sampled traces are read again:
+    /// half of the settings cannot change in a running server.
     async fn renew_at_each(self, mut hangup: Signal) -> Infallible {
         while hangup.recv().await.is_some() {
             let pairs = [
@@ -115,6 +115,9 @@ impl RenewedParts {
             self.log.log.line(LogLevel::Info, "reopening-audit", &pairs);
             self.manager.reloading().await;
             self.renew_settings();
+            if let Some(traces) = &self.traces {
+                traces.renew_access(&*self.log.log);
+            }
             self.service.reopen_audit().await;
             for tls in &self.tls {
                 tls.renew().await;
@@ -132,7 +135,7 @@ impl RenewedParts {
             return log.line(LogLevel::Warn, "configuration-not-read", &pairs);
         };
         if let Some(traces) = &self.traces {
-            traces.set_ratio(config.telemetry.sample_ratio);
+            traces.tracer().set_ratio(config.telemetry.sample_ratio);
         }
         let level = options.over(&config.log).level;
         log.threshold().configure(level);

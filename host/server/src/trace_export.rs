@@ -5,9 +5,10 @@
 //! the log has one line when the failures begin and one line when the failures end. No redirect is
 //! followed: the spans and the credentials go to the configured server alone.
 
-use crate::config::CollectorAccess;
+use crate::config::{CollectorAccess, TelemetrySettings};
 use bulkhead_access::log::{Log, LogCause, cause};
 use bulkhead_outbound::http::{self, HttpAnswer, HttpFault};
+use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_tls::machine_time;
 use bulkhead_trace::{FinishedSpan, Tracer, otlp};
 use bulkhead_wire::log_level::LogLevel;
@@ -31,8 +32,49 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The running export.
 pub(crate) struct TraceExporter {
     tracer: Arc<Tracer>,
+    access: watch::Sender<CollectorAccess>,
     stopping: watch::Sender<bool>,
     task: JoinHandle<()>,
+}
+
+/// The settings of the export that change in a running server.
+pub(crate) struct ExportSettings {
+    tracer: Arc<Tracer>,
+    telemetry: TelemetrySettings,
+    outbound: OutboundNetwork,
+    access: watch::Sender<CollectorAccess>,
+}
+
+/// The reason for which a file of the collector cannot be used: names, paths and numbers, but no
+/// content of a file.
+struct FileRefusal(String);
+
+impl LogCause for FileRefusal {
+    fn words(&self) -> String {
+        self.0.clone()
+    }
+}
+
+impl ExportSettings {
+    /// The tracer, whose spans are exported.
+    pub(crate) fn tracer(&self) -> &Arc<Tracer> {
+        &self.tracer
+    }
+
+    /// Reads the files of the collector again. Keeps the old content if a file cannot be used.
+    pub(crate) fn renew_access(&self, log: &dyn Log) {
+        match self.telemetry.load(&self.outbound) {
+            Ok(Some(access)) => {
+                self.access.send_replace(access);
+            }
+            Ok(None) => {}
+            Err(why) => {
+                let used = "the content from before".to_owned();
+                let pairs = [cause(&FileRefusal(why)), ("used", used)];
+                log.line(LogLevel::Error, "collector-files-refused", &pairs);
+            }
+        }
+    }
 }
 
 impl TraceExporter {
@@ -40,9 +82,21 @@ impl TraceExporter {
     pub(crate) fn start(access: CollectorAccess, ratio: f64, log: &Arc<dyn Log>) -> Self {
         let tracer = Tracer::new(ratio, nanoseconds);
         let (stopping, stopped) = watch::channel(false);
-        let client = CollectorClient::new(access, Arc::clone(&tracer), Arc::clone(log));
+        let (access, current) = watch::channel(access);
+        let client = CollectorClient::new(current, Arc::clone(&tracer), Arc::clone(log));
         let task = tokio::spawn(client.run(stopped));
-        Self { tracer, stopping, task }
+        Self { tracer, access, stopping, task }
+    }
+
+    /// Returns the settings that change in a running server. The files of the collector are those
+    /// of `telemetry`.
+    pub(crate) fn settings(
+        &self,
+        telemetry: TelemetrySettings,
+        outbound: OutboundNetwork,
+    ) -> ExportSettings {
+        let (tracer, access) = (Arc::clone(&self.tracer), self.access.clone());
+        ExportSettings { tracer, telemetry, outbound, access }
     }
 
     /// The tracer, whose spans are exported.
@@ -67,7 +121,8 @@ fn nanoseconds() -> u64 {
 
 /// The client of the collector.
 struct CollectorClient {
-    access: CollectorAccess,
+    /// The access, which changes when the files are read again.
+    access: watch::Receiver<CollectorAccess>,
     tracer: Arc<Tracer>,
     log: Arc<dyn Log>,
     /// Spans that the collector may take later.
@@ -103,7 +158,11 @@ impl LogCause for FaultCause {
 }
 
 impl CollectorClient {
-    fn new(access: CollectorAccess, tracer: Arc<Tracer>, log: Arc<dyn Log>) -> Self {
+    fn new(
+        access: watch::Receiver<CollectorAccess>,
+        tracer: Arc<Tracer>,
+        log: Arc<dyn Log>,
+    ) -> Self {
         Self { access, tracer, log, unsent: Vec::new(), pause: None, dropped_before: 0 }
     }
 
@@ -165,15 +224,21 @@ impl CollectorClient {
     /// Sends a batch. Returns the number of spans that the collector rejected.
     async fn send(&self, batch: &[FinishedSpan]) -> Result<u64, ExportFault> {
         let body = otlp::encode(batch, env!("CARGO_PKG_VERSION"));
-        let request = self.access.prepare(body).map_err(|_| ExportFault {
+        let access = self.access.borrow().clone();
+        let request = access.prepare(body).map_err(|_| ExportFault {
             cause: FaultCause::Word("a header cannot be sent"),
             may_pass: false,
         })?;
         let until = Instant::now() + EXPORT_TIMEOUT;
-        let answered = http::ask_configured(self.access.server.clone(), until, request).await;
+        let answered = http::ask_configured(access.server, until, request).await;
         let answer = answered
             .map_err(|fault| ExportFault { cause: FaultCause::Exchange(fault), may_pass: true })?;
         read_answer(&answer)
+    }
+
+    /// Returns the address of the collector.
+    fn collector(&self) -> String {
+        self.access.borrow().server.origin.to_string()
     }
 
     /// Logs the beginning of failures, and lengthens the pause.
@@ -181,7 +246,7 @@ impl CollectorClient {
         let Some(pause) = self.pause else {
             self.pause = Some(FIRST_PAUSE);
             self.dropped_before = self.tracer.figures().dropped;
-            let collector = self.access.server.origin.to_string();
+            let collector = self.collector();
             let pairs = [
                 ("collector", collector),
                 cause(why),
@@ -196,7 +261,7 @@ impl CollectorClient {
     fn end_failures(&mut self) {
         if self.pause.take().is_some() {
             let dropped = self.tracer.figures().dropped.saturating_sub(self.dropped_before);
-            let collector = self.access.server.origin.to_string();
+            let collector = self.collector();
             let pairs = [("collector", collector), ("dropped-spans", dropped.to_string())];
             self.log.line(LogLevel::Info, "trace-export-restored", &pairs);
         }

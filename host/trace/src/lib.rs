@@ -28,6 +28,6 @@ mod tracer;
 
 pub use queue::{BATCH_SPANS, TraceFigures};
 pub use record::{AttributeName, AttributeValue, FinishedSpan, SpanKind, SpanOutcome};
-pub use root::RequestTrace;
+pub use root::{CallerTrace, RequestTrace};
 pub use span::{OpenSpan, SpanContext};
 pub use tracer::{TraceClock, Tracer};

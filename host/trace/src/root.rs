@@ -14,6 +14,16 @@ pub struct RequestTrace {
     span: Option<OpenSpan>,
 }
 
+/// The trace of a caller.
+#[derive(Clone, Copy)]
+pub struct CallerTrace<'a> {
+    /// The span of the caller, and the flag.
+    pub parent: &'a TraceParent,
+    /// The flag counts: the request has a valid token. Strangers would use up the traces of
+    /// callers.
+    pub is_flag_counted: bool,
+}
+
 impl Tracer {
     /// Begins the trace of the request `id`, or continues the trace of the caller. `None`: the
     /// caller sent no trace, and the request is not sampled.
@@ -23,15 +33,17 @@ impl Tracer {
     pub fn begin_request(
         self: &Arc<Self>,
         id: &str,
-        parent: Option<&TraceParent>,
+        caller: Option<CallerTrace<'_>>,
     ) -> Option<RequestTrace> {
+        let parent = caller.map(|caller| caller.parent);
         let own_id = trace_id_of(id);
         let random = u64::try_from(own_id & u128::from(u64::MAX)).unwrap_or_default();
         let is_sampled = match parent {
             None => self.sampler.samples(random),
-            Some(parent) => {
+            Some(parent) if caller.is_some_and(|caller| caller.is_flag_counted) => {
                 self.sampler.samples_of_caller(parent.is_sampled, random, Instant::now())
             }
+            Some(parent) => parent.is_sampled && self.sampler.samples(random),
         };
         if parent.is_none() && !is_sampled {
             return None;

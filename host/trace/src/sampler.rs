@@ -1,7 +1,8 @@
 //! The decision to record a trace (decision H97).
 //!
 //! This file prevents callers from making the server export everything: the flag of a caller counts
-//! for a few traces a second, and a caller chooses no number that decides by the ratio.
+//! for a few traces a second, the flag of a stranger for none, and a caller chooses no number that
+//! decides by the ratio.
 
 use bulkhead_wire::sync;
 use std::sync::Mutex;

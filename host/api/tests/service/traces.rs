@@ -129,6 +129,27 @@ async fn trace_context_reaches_granted_servers_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn strangers_take_no_trace_of_callers() {
+    let tracer = tracer(0.0);
+    let bed = Bed::traced("strangers-traces", &tracer).await;
+    let flagged = |token: &str| {
+        let parent = TraceParent { trace_id: 7, span_id: 9, is_sampled: true, state: None };
+        let request = request(token, Verb::Read, "auth/token/lookup-self", json!({}));
+        Request { trace_parent: Some(parent), ..request }
+    };
+    for token in ["", "wrong"] {
+        for _ in 0..15 {
+            assert_eq!(status(&bed, flagged(token)).await, 403);
+        }
+    }
+    assert_eq!(tracer.take_batch(), []);
+    assert_eq!(status(&bed, flagged("root")).await, 200);
+    let found = spans(&tracer, |found| found.iter().any(|span| span.name == "request")).await;
+    assert_eq!(named(&found, "request").parent_id, 9);
+    bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn timer_and_revocation_are_roots() {
     let tracer = tracer(1.0);
     let bed = Bed::traced("due-traces", &tracer).await;
@@ -155,7 +176,7 @@ async fn timer_and_revocation_are_roots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_and_sealed_requests_have_their_outcome() {
+async fn refused_requests_have_their_outcome() {
     let tracer = tracer(1.0);
     let bed = Bed::traced("refused-traces", &tracer).await;
     drop(tracer.take_batch());
@@ -172,4 +193,18 @@ async fn refused_and_sealed_requests_have_their_outcome() {
     assert_eq!(value(&found[0], AttributeName::Outcome), Some(&AttributeValue::Word("served")));
     assert_eq!(bed.read("unknown/path").await.1["data"], Value::Null);
     bed.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sealed_service_answers_with_failed_outcome() {
+    let tracer = tracer(1.0);
+    let bed = Bed::traced("sealed-traces", &tracer).await;
+    bed.service.stop().await;
+    drop(tracer.take_batch());
+    assert_eq!(status(&bed, request("root", Verb::Read, "probe/note/a", json!({}))).await, 503);
+    let found = spans(&tracer, |found| found.iter().any(|span| span.name == "request")).await;
+    let root = named(&found, "request");
+    let outcome = value(root, AttributeName::Outcome);
+    assert_eq!((outcome, root.is_failed), (Some(&AttributeValue::Word("failed")), true));
+    std::fs::remove_dir_all(&bed.directory).unwrap();
 }

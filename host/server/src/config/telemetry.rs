@@ -223,11 +223,15 @@ impl CollectorAccess {
 /// Returns an access to a collector at `origin`, for tests.
 #[cfg(test)]
 pub(crate) fn access_to(url: &str) -> CollectorAccess {
-    let text = format!(
-        "storage \"sqlite\" {{ path = \"/d\" }}\ntelemetry {{ otlp_endpoint = \"{url}\" }}"
-    );
-    let settings = super::Config::of(&text).unwrap().telemetry;
+    let settings = telemetry_of(&format!("otlp_endpoint = \"{url}\""));
     settings.load(&OutboundNetwork::default()).unwrap().unwrap()
+}
+
+/// Returns the settings of a block with these lines, for tests.
+#[cfg(test)]
+pub(crate) fn telemetry_of(lines: &str) -> TelemetrySettings {
+    let text = format!("storage \"sqlite\" {{ path = \"/d\" }}\ntelemetry {{\n{lines}\n}}");
+    super::Config::of(&text).unwrap().telemetry
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The export against collectors that answer, refuse, redirect, hang and talk nonsense.
 
 use super::*;
-use crate::config::access_to;
+use crate::config::{access_to, telemetry_of};
 use crate::log::testing::RecordingLog;
 use bulkhead_trace::SpanKind;
+use std::os::unix::fs::PermissionsExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -35,6 +36,7 @@ impl Exported {
     fn to(access: CollectorAccess) -> Self {
         let lines = Arc::new(RecordingLog::default());
         let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+        let (_, access) = watch::channel(access);
         let client = CollectorClient::new(access, Tracer::new(1.0, || 1), log);
         Self { client, lines }
     }
@@ -125,4 +127,35 @@ async fn stop_sends_the_waiting_spans() {
     drop(span);
     exporter.finish(Instant::now() + Duration::from_secs(60)).await;
     assert_eq!((tracer.figures().exported, served.await.unwrap()), (2, 1));
+}
+
+#[tokio::test]
+async fn headers_are_read_again_and_unreadable_ones_kept() {
+    let (file, name) = (std::env::temp_dir(), std::process::id());
+    let file = file.join(format!("bulkhead-collector-headers-{name}"));
+    let write = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write("authorization: Bearer one\n");
+    let telemetry = telemetry_of(&format!(
+        "otlp_endpoint = \"https://127.0.0.1:1\"\notlp_headers_file = \"{}\"",
+        file.display()
+    ));
+    let access = telemetry.load(&OutboundNetwork::default()).unwrap().unwrap();
+    let lines = Arc::new(RecordingLog::default());
+    let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
+    let exporter = TraceExporter::start(access, 0.0, &log);
+    let settings = exporter.settings(telemetry, OutboundNetwork::default());
+    let token = || settings.access.borrow().headers[0].1.clone();
+    write("authorization: Bearer two\n");
+    settings.renew_access(&*log);
+    assert_eq!((token().as_str(), lines.events().len()), ("Bearer two", 0));
+    for text in ["no header Bearer three", "authorization: Bearer\u{1}three"] {
+        write(text);
+        settings.renew_access(&*log);
+        assert_eq!(token(), "Bearer two");
+    }
+    assert_eq!(lines.events(), ["collector-files-refused"; 2]);
+    std::fs::remove_file(&file).unwrap();
 }

@@ -14,6 +14,28 @@ fn caller(is_sampled: bool) -> TraceParent {
     TraceParent { trace_id: 7, span_id: 9, is_sampled, state: Some("a=1".into()) }
 }
 
+/// Returns the trace of a caller with a valid token.
+fn counted(parent: &TraceParent) -> CallerTrace<'_> {
+    CallerTrace { parent, is_flag_counted: true }
+}
+
+#[test]
+fn strangers_use_no_trace_of_callers() {
+    let (tracer, flagged) = (tracer(0.0), caller(true));
+    for _ in 0..1_000 {
+        let stranger = CallerTrace { parent: &flagged, is_flag_counted: false };
+        let trace = tracer.begin_request(REQUEST, Some(stranger)).unwrap();
+        assert!(trace.context().sampled_trace_id().is_none());
+        trace.end(403, "denied");
+    }
+    let trace = tracer.begin_request(REQUEST, Some(counted(&flagged))).unwrap();
+    assert!(trace.context().sampled_trace_id().is_some());
+    let own = self::tracer(1.0);
+    let stranger = CallerTrace { parent: &flagged, is_flag_counted: false };
+    let trace = own.begin_request(REQUEST, Some(stranger)).unwrap();
+    assert!(trace.context().sampled_trace_id().is_some(), "the ratio decides");
+}
+
 fn value(span: &FinishedSpan, wanted: AttributeName) -> Option<&AttributeValue> {
     span.attributes.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
@@ -38,13 +60,13 @@ fn request_without_parent_has_its_id_as_trace() {
 #[test]
 fn trace_of_caller_continues_by_its_flag() {
     let tracer = tracer(0.0);
-    let trace = tracer.begin_request(REQUEST, Some(&caller(true))).unwrap();
+    let trace = tracer.begin_request(REQUEST, Some(counted(&caller(true)))).unwrap();
     let below = trace.context().to_parent();
     assert_eq!((below.trace_id, below.is_sampled, below.state.as_deref()), (7, true, Some("a=1")));
     assert_ne!(below.span_id, 9, "the span of this server is the parent");
     trace.end(200, "served");
     assert_eq!(tracer.take_batch()[0].parent_id, 9);
-    let unsampled = tracer.begin_request(REQUEST, Some(&caller(false))).unwrap();
+    let unsampled = tracer.begin_request(REQUEST, Some(counted(&caller(false)))).unwrap();
     assert_eq!(unsampled.context().to_parent(), caller(false));
     assert!(unsampled.context().child("policy", SpanKind::Internal).is_none());
     unsampled.end(200, "served");
