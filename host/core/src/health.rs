@@ -41,7 +41,7 @@ pub enum HealthCondition {
         /// The lag, in seconds.
         seconds: u64,
     },
-    /// The server that keeps the key of the seal would not open the data at a restart.
+    /// The service that keeps the key of the seal would not open the data at a restart.
     SealUnreachable,
     /// The last attempt of scheduled snapshots failed.
     SnapshotFailing {
@@ -103,7 +103,7 @@ impl HealthCondition {
                 duration::show(*seconds)
             ),
             Self::SealUnreachable => {
-                "the server that keeps the key of the seal does not open the data at present: \
+                "the service that keeps the key of the seal does not open the data at present: \
                  requests work, and after a restart the server would stay sealed; the log names \
                  the error"
                     .to_owned()

@@ -39,7 +39,7 @@ Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usa
 /// Exit code for wrong usage: 1 and 2 are results of the checks.
 pub const WRONG_USAGE: u8 = 3;
 
-/// Time for which the checks wait for the server that keeps the key of the seal.
+/// Time for which the checks wait for the service that keeps the key of the seal.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The action that the command line asks for.
@@ -172,7 +172,7 @@ async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
     is_in_use
 }
 
-/// Checks the files of the seal. A server that keeps the key of the seal must answer; if not, a
+/// Checks the files of the seal. A service that keeps the key of the seal must answer; if not, a
 /// start waits sealed, so that the finding is a warning.
 async fn check_seal(config: &Config, seals: &[OfficialSeal], diagnosis: &mut Diagnosis) {
     if config.seal.kind() == SealSettings::Shamir.kind() {
