@@ -2,10 +2,11 @@
 //! that watch the lines.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::Operators;
@@ -172,10 +173,11 @@ fn log_file_that_cannot_be_written_refuses_start() {
     assert!(code == Some(2) && error.contains("\"loud\" is not a level"), "{error}");
 }
 
-/// A running `bulkhead monitor`.
+/// A running `bulkhead monitor`, which ends with the value.
 struct MonitorCommand {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    /// The lines of the output, from a thread. The end of the output closes the channel.
+    lines: Receiver<String>,
 }
 
 impl MonitorCommand {
@@ -190,21 +192,50 @@ impl MonitorCommand {
         wait::until_true("a monitor", PATIENCE, || {
             root.read("sys/in-flight-req").expect(200).body.to_string().contains("sys/monitor")
         });
-        Self { child, lines: BufReader::new(output).lines() }
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+        });
+        Self { child, lines }
     }
 
     /// Returns the next line that contains `part`.
     fn line(&mut self, part: &str) -> String {
-        let lines = self.lines.by_ref().map(|line| line.expect("a line"));
-        lines.into_iter().find(|line| line.contains(part)).expect(part)
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let line = self.next_line(end).expect(part);
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    /// Returns the next line; `None` at the end of the output.
+    fn next_line(&mut self, end: Instant) -> Option<String> {
+        match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("waited {PATIENCE:?} in vain for a line"),
+        }
     }
 
     /// Waits for the end of the command, and returns the last line.
     fn last_line(mut self) -> String {
-        let last = self.lines.by_ref().last().expect("a line").expect("a line");
-        let status = self.child.wait().expect("the command ends");
+        let end = Instant::now() + PATIENCE;
+        let last = std::iter::from_fn(|| self.next_line(end)).last().expect("a line");
+        let ended = || self.child.try_wait().expect("the command can be waited for");
+        let (status, _) = wait::until("the end of the command", PATIENCE, ended);
         assert!(status.success(), "{status}: {last}");
         last
+    }
+}
+
+impl Drop for MonitorCommand {
+    fn drop(&mut self) {
+        // An error means that the command has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

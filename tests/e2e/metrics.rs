@@ -1,7 +1,7 @@
 //! `sys/metrics` on the built server: a slow target is found by metrics alone, in the text format
 //! of Prometheus.
 
-use crate::world::World;
+use crate::world::{SLOW_CREATION, World};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::operators::Operators;
@@ -14,10 +14,6 @@ use std::time::Duration;
 
 /// Longest wait for the metrics.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Statements that take two seconds in the database.
-const SLOW: &str = "SELECT pg_sleep(2); CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
-    VALID UNTIL '{{expiration}}'";
 
 /// Header of a collector.
 const ACCEPT: &str = "Accept: application/openmetrics-text;version=1.0.0;q=0.6,*/*;q=0.2\r\n";
@@ -63,7 +59,7 @@ fn value(text: &str, series: &str) -> f64 {
 #[test]
 fn slow_database_is_found_by_metrics_alone() {
     let world = World::new();
-    world.role("slow", json!({ "creation_statements": [SLOW] }));
+    world.role("slow", json!({ "creation_statements": [SLOW_CREATION] }));
     let before = exposed(&world.bulkhead);
     world.credential("slow");
     let after = exposed(&world.bulkhead);

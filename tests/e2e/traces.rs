@@ -1,7 +1,7 @@
 //! Traces on the built server: spans at a collector, the trace context of callers, collectors that
 //! fail, and the absence of secrets.
 
-use crate::world::CREATION;
+use crate::world::{CREATION, SLOW_CREATION};
 use bulkhead_tests::collector::{Collector, CollectorMode, Span};
 use bulkhead_tests::internet::{Internet, Online, Response};
 use bulkhead_tests::leaks::{CANARY, assert_silent};
@@ -21,10 +21,6 @@ const OTHER_API: &str = "other.example";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
 const STATE: &str = "vendor=a-b,other@x=1";
-
-/// Statements that take two seconds in the database.
-const SLOW: &str = "SELECT pg_sleep(2); CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
-    VALID UNTIL '{{expiration}}'";
 
 /// A server that exports traces, behind the proxy of an internet.
 struct TracedServer {
@@ -115,7 +111,7 @@ fn child<'a>(spans: &'a [Span], parent: &Span, name: &str) -> &'a Span {
 #[test]
 fn slow_database_is_found_by_its_trace() {
     let (postgres, traced) = (Postgres::start(), TracedServer::start(1.0));
-    let role = json!({ "db_name": "demo", "creation_statements": [SLOW] });
+    let role = json!({ "db_name": "demo", "creation_statements": [SLOW_CREATION] });
     traced.database(&postgres, "slow", role);
     let answer = traced.root().read("database/creds/slow").expect(200);
     let (root, spans) = traced.trace_of(&answer);
@@ -230,7 +226,8 @@ fn malformed_or_absent_context_begins_no_trace() {
 
 #[test]
 fn failing_collector_delays_no_request() {
-    let mut traced = TracedServer::start(1.0);
+    let (mut traced, elsewhere) = (TracedServer::start(1.0), Collector::start());
+    traced.collector.redirect_to(&elsewhere);
     let lines = |traced: &TracedServer, event: &str| {
         traced.online.server.printed().matches(&format!("event={event} ")).count()
     };
@@ -246,10 +243,18 @@ fn failing_collector_delays_no_request() {
             traced.collector.batches_in(mode) >= count
         });
     }
+    // The batch that hangs holds the only exchange, and the answers do not wait for the exchange.
+    for _ in 0..50 {
+        traced.root().read("auth/token/lookup-self").expect(200);
+    }
+    assert_eq!(traced.collector.batches_in(CollectorMode::Hang), 1, "the batch still hangs");
     assert_eq!(lines(&traced, "trace-export-failing"), 1, "{}", traced.online.server.printed());
     assert_eq!(lines(&traced, "trace-export-restored"), 0);
+    assert_eq!(elsewhere.received(), "", "no redirect is followed");
     traced.collector.set(CollectorMode::Accept);
-    traced.online.server.wait_for_print("event=trace-export-restored ");
+    // The exchange that hangs ends after 10 s, and a pause follows.
+    let restored = "event=trace-export-restored ";
+    traced.online.server.wait_for_print_within(PATIENCE, 0, restored);
     let answer = traced.root().read("auth/token/lookup-self").expect(200);
     let (root, _) = traced.trace_of(&answer);
     assert_eq!(root.attribute("bulkhead.outcome"), "served");

@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 pub const CREATION: &str = "CREATE ROLE \"{{name}}\" LOGIN PASSWORD '{{password}}' \
                         VALID UNTIL '{{expiration}}' IN ROLE readers";
 
+/// Statements that take two seconds in the database.
+pub const SLOW_CREATION: &str = "SELECT pg_sleep(2); CREATE ROLE \"{{name}}\" LOGIN \
+                        PASSWORD '{{password}}' VALID UNTIL '{{expiration}}'";
+
 /// A server and a database. The server is declared first, so that it ends first.
 pub struct World {
     pub bulkhead: Bulkhead,

@@ -257,9 +257,17 @@ impl Bulkhead {
     /// # Panics
     /// After 10 s without `part`.
     pub fn wait_for_print_after(&self, before: usize, part: &str) {
+        self.wait_for_print_within(Duration::from_secs(10), before, part);
+    }
+
+    /// Waits like [`Bulkhead::wait_for_print_after`], for `limit` at most.
+    ///
+    /// # Panics
+    /// After `limit` without `part`.
+    pub fn wait_for_print_within(&self, limit: Duration, before: usize, part: &str) {
         let what = format!("{part} is printed");
         let is_printed = || self.printed()[before..].contains(part);
-        wait::until_true(&what, Duration::from_secs(10), is_printed);
+        wait::until_true(&what, limit, is_printed);
     }
 
     /// Prepares a command of the command-line client for this server.

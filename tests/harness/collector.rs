@@ -28,7 +28,7 @@ pub enum CollectorMode {
     Accept,
     /// Reads the batch and answers nothing.
     Hang,
-    /// Answers a redirect to the collector itself.
+    /// Answers a redirect to the collector of [`Collector::redirect_to`].
     Redirect,
     /// Answers 200 with a page of HTML.
     Nonsense,
@@ -37,6 +37,8 @@ pub enum CollectorMode {
 }
 
 struct CollectorState {
+    /// Place of redirects.
+    elsewhere: SocketAddr,
     mode: CollectorMode,
     spans: Vec<Span>,
     /// Everything that arrived, heads included.
@@ -57,6 +59,7 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("a port of ours");
         let state = Arc::new(Mutex::new(CollectorState {
+            elsewhere: address,
             mode: CollectorMode::Accept,
             spans: Vec::new(),
             bytes: Vec::new(),
@@ -68,7 +71,7 @@ impl Collector {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
-                std::thread::spawn(move || serve(stream, address, &state));
+                std::thread::spawn(move || serve(stream, &state));
             }
         });
         Self { address, state }
@@ -81,6 +84,11 @@ impl Collector {
         format!(
             "telemetry {{\n  otlp_endpoint = \"http://{address}\"\n  sample_ratio = {ratio}\n}}\n"
         )
+    }
+
+    /// Redirects to `other` in the mode [`CollectorMode::Redirect`].
+    pub fn redirect_to(&self, other: &Self) {
+        self.state().elsewhere = other.address;
     }
 
     pub fn set(&self, mode: CollectorMode) {
@@ -118,11 +126,11 @@ fn lock(state: &Mutex<CollectorState>) -> MutexGuard<'_, CollectorState> {
 }
 
 /// Serves one request of a connection.
-fn serve(mut stream: TcpStream, address: SocketAddr, state: &Mutex<CollectorState>) {
+fn serve(mut stream: TcpStream, state: &Mutex<CollectorState>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a free descriptor"));
     let Some((head, body)) = receive(&mut reader) else { return };
     let decoded = otlp::decode(&body);
-    let mode = {
+    let (mode, elsewhere) = {
         let mut state = lock(state);
         state.bytes.extend_from_slice(head.as_bytes());
         state.bytes.extend_from_slice(&body);
@@ -139,14 +147,14 @@ fn serve(mut stream: TcpStream, address: SocketAddr, state: &Mutex<CollectorStat
             Ok(_) => {}
             Err(fault) => state.faults.push(fault),
         }
-        mode
+        (mode, state.elsewhere)
     };
     let answer = match mode {
         CollectorMode::Accept => "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n\
              Content-Length: 0\r\n\r\n"
             .to_owned(),
         CollectorMode::Redirect => format!(
-            "HTTP/1.1 307 Elsewhere\r\nLocation: http://{address}/v1/traces\r\n\
+            "HTTP/1.1 307 Elsewhere\r\nLocation: http://{elsewhere}/v1/traces\r\n\
              Content-Length: 0\r\n\r\n"
         ),
         CollectorMode::Nonsense => "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\

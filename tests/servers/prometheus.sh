@@ -35,14 +35,19 @@ CONF
 }
 
 start_on() {
-    prometheus --config.file=prometheus.yml --storage.tsdb.path=data \
+    prometheus --config.file=prometheus.yml --storage.tsdb.path="$folder/data" \
         --web.listen-address="127.0.0.1:$1" >server.log 2>&1 &
     server=$!
     await 30 is_ready "$1"
 }
 
-# Succeeds if this server answers at port `$1`.
-is_ready() { curl -fs -o ready "http://127.0.0.1:$1/-/ready"; }
+# Succeeds if this server answers at port `$1`. Another Prometheus may have the port: only this
+# server has the file of its configuration and its folder.
+is_ready() {
+    curl -fs -o ready "http://127.0.0.1:$1/-/ready" &&
+        curl -fs -o flags "http://127.0.0.1:$1/api/v1/status/flags" &&
+        grep -qF "\"storage.tsdb.path\":\"$folder/data\"" flags
+}
 
 mode=${1:-}
 found=$(binaries) || { echo "no Prometheus here: the package prometheus is needed" >&2; exit 3; }

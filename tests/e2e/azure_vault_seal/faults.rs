@@ -1,43 +1,17 @@
 //! Faults of the vault and of its endpoint for tokens: dead, slow, hanging, and full of nonsense.
 
-use super::VaultSeal;
-use crate::seal_service::{AWAITED, REFUSED, WrongAnswer, assert_each_named};
+use super::AzureSeal;
+use crate::seal_service::{
+    AWAITED, REFUSED, ServiceSeal, WrongAnswer, assert_each_named, html, lie, wrong_tokens,
+};
 use bulkhead_tests::azure_vault::KEY;
 use bulkhead_tests::internet::{Fault, Response};
-use bulkhead_tests::operators::seal_status;
-use bulkhead_tests::sealed_server::write_policy;
-use serde_json::{Value, json};
-use std::time::Duration;
+use serde_json::json;
 
 #[test]
 fn server_waits_sealed_until_vault_returns() {
-    let (mut seal, operators) = VaultSeal::initialised();
-    seal.vault.kill();
-    let before = seal.sealed.kill_and_start();
-    seal.sealed.server.wait_for_print_after(before, AWAITED);
-    seal.sealed.assert_sealed("azurekeyvault");
-    seal.vault.start_again();
-    seal.sealed.wait_until_open(&operators);
-    seal.vault.fail("/", Fault::Delay(Duration::from_secs(1)), 2);
-    seal.sealed.kill_and_start();
-    seal.sealed.wait_until_open(&operators);
-    for path in ["/token", "/unwrapkey"] {
-        seal.vault.fail(path, Fault::Hang, usize::MAX);
-        let before = seal.sealed.kill_and_start();
-        seal.sealed.server.wait_for_print_after(before, AWAITED);
-        seal.sealed.assert_sealed("azurekeyvault");
-        seal.vault.heal();
-        seal.sealed.wait_until_open(&operators);
-    }
-}
-
-fn lie(body: &Value) -> Fault {
-    Fault::Lie(Response::json(200, body))
-}
-
-fn html() -> Fault {
-    let page = Response::text(200, "<html>Please log in</html>");
-    Fault::Lie(page.with("content-type", "text/html"))
+    let (mut seal, operators) = AzureSeal::initialised();
+    seal.assert_waits_until_service_returns(&operators);
 }
 
 /// Answers that no vault gives to a request to unwrap.
@@ -65,24 +39,10 @@ fn wrong_answers() -> Vec<WrongAnswer> {
     .into()
 }
 
-/// Answers that no endpoint for tokens gives.
-fn wrong_tokens() -> Vec<WrongAnswer> {
-    let line = lie(&json!({ "access_token": "a\r\nx-injected: 1" }));
-    [
-        ("a page of a proxy", html(), AWAITED, "without an access token"),
-        ("a token with a line", line, AWAITED, "without an access token"),
-        ("an invented token", lie(&json!({ "access_token": "a" })), REFUSED, "refuses the access"),
-        ("a fault", Fault::Status(503), AWAITED, "no access token at present"),
-        ("a redirect", Fault::Redirect("http://127.0.0.1:1/".into()), AWAITED, "redirects"),
-    ]
-    .map(|(name, fault, event, cause)| WrongAnswer { name, fault, event, cause })
-    .into()
-}
-
 #[test]
 fn nonsense_of_key_vault_changes_nothing() {
-    let (mut seal, operators) = VaultSeal::initialised();
-    let VaultSeal { vault, sealed, .. } = &mut seal;
+    let (mut seal, operators) = AzureSeal::initialised();
+    let ServiceSeal { service: vault, sealed, .. } = &mut seal;
     for (path, answers) in [("/unwrapkey", wrong_answers()), ("/token", wrong_tokens())] {
         let fail = |fault| vault.fail(path, fault, usize::MAX);
         assert_each_named((&mut *sealed, "azurekeyvault"), answers, &fail, &|| vault.heal());
@@ -94,27 +54,11 @@ fn nonsense_of_key_vault_changes_nothing() {
 
 #[test]
 fn initialisation_without_vault_changes_nothing() {
-    let mut seal = VaultSeal::uninitialised();
-    let body = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
-    for (path, fault) in [
+    AzureSeal::uninitialised().assert_faults_refuse_init([
         ("/wrapkey", Fault::Status(500)),
         ("/wrapkey", Fault::Malform),
         ("/wrapkey", lie(&json!({ "kid": "k", "value": "AAAA" }))),
         ("/get", Fault::Status(500)),
         ("/token", Fault::Status(500)),
-    ] {
-        seal.vault.fail(path, fault, usize::MAX);
-        let refused = seal.sealed.nobody().write("sys/init", &body);
-        assert!(matches!(refused.status, 400 | 502 | 503), "{refused:?}");
-        assert_eq!(seal_status(&seal.sealed.server)["initialized"], false);
-        seal.vault.heal();
-    }
-    seal.vault.kill();
-    let refused = seal.sealed.nobody().write("sys/init", &body);
-    assert!(matches!(refused.status, 502 | 503), "{refused:?}");
-    seal.vault.start_again();
-    let operators = seal.sealed.initialise(1, 1);
-    write_policy(&operators.root(&seal.sealed.server));
-    seal.sealed.assert_open(&operators);
-    seal.assert_silent();
+    ]);
 }
