@@ -11,7 +11,7 @@
 //! → hardening → headers → log → proxies → target → tls → write_timeout → body_budget
 //! → client_concurrency → answerer → config → connection_slots → dev_tls → answer_budget → body
 //! → options → answer_body → handed_sockets → http → connection → raw → listener
-//! → service_manager → signals → seal_wrapper → trace_export → process → dev → production
+//! → service_manager → trace_export → signals → seal_wrapper → process → dev → production
 //! → diagnose → start_check → inspect → snapshot_file → data_check
 //! ```
 

@@ -63,8 +63,6 @@ pub(crate) struct StartedServer {
     manager: ServiceManager,
     log: Arc<dyn Log>,
     log_source: LogSource,
-    /// The network on the way to other servers.
-    outbound: OutboundNetwork,
     /// The export of traces, if configured.
     traces: Option<TraceExporter>,
 }
@@ -111,12 +109,10 @@ impl StartedServer {
             };
             seal_wrapper::keeper(access, surroundings)
         })?;
-        let ratio = config.telemetry.sample_ratio;
-        let traces = config.telemetry.load(&outbound)?;
-        let traces = traces.map(|access| TraceExporter::start(access, ratio, &log));
+        let traces = TraceExporter::start(&config.telemetry, &outbound, &log)?;
         let settings = ServiceSettings {
             own_addresses,
-            outbound: outbound.clone(),
+            outbound,
             seal,
             figures,
             traces: traces.as_ref().map(|traces| Arc::clone(traces.tracer())),
@@ -127,18 +123,7 @@ impl StartedServer {
         };
         let service = Service::start(runtime, settings).await;
         let service = service.map_err(|failure| failure.message)?;
-        Ok(Self {
-            service,
-            config,
-            doors,
-            scheduler,
-            signals,
-            manager,
-            log,
-            log_source,
-            outbound,
-            traces,
-        })
+        Ok(Self { service, config, doors, scheduler, signals, manager, log, log_source, traces })
     }
 
     /// The service, for the preparations of a mode before the server accepts clients.
@@ -201,8 +186,8 @@ impl StartedServer {
             self.end_unserved().await;
             return prepared;
         }
-        let Self { service, config, doors, scheduler, signals, manager, log, .. } = self;
-        let Self { log_source, outbound, traces, .. } = self;
+        let Self { service, config, doors, scheduler, signals, manager, log, log_source, traces } =
+            self;
         let every_door = doors.iter().chain(scheduler.iter().flat_map(|(_, doors)| doors));
         let tls = every_door.filter_map(BoundSocket::tls).cloned().collect();
         let (shutdown, server_log) = (config.shutdown, Arc::clone(&log_source.log));
@@ -235,7 +220,7 @@ impl StartedServer {
             tls,
             manager: manager.clone(),
             log: log_source,
-            traces: traces.as_ref().map(|traces| traces.settings(config.telemetry, outbound)),
+            traces: traces.as_ref().map(TraceExporter::settings),
             config_file: config.file.clone(),
         };
         let signalled = async {

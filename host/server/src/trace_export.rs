@@ -31,13 +31,13 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The running export.
 pub(crate) struct TraceExporter {
-    tracer: Arc<Tracer>,
-    access: watch::Sender<CollectorAccess>,
+    settings: ExportSettings,
     stopping: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-/// The settings of the export that change in a running server.
+/// The settings of the export that change in a running server. Clones share the access.
+#[derive(Clone)]
 pub(crate) struct ExportSettings {
     tracer: Arc<Tracer>,
     telemetry: TelemetrySettings,
@@ -78,30 +78,44 @@ impl ExportSettings {
 }
 
 impl TraceExporter {
-    /// Begins the export. Must be called outside of requests: the task never ends by itself.
-    pub(crate) fn start(access: CollectorAccess, ratio: f64, log: &Arc<dyn Log>) -> Self {
-        let tracer = Tracer::new(ratio, nanoseconds);
+    /// Begins the export to the collector of the settings; `None` without a collector. Must be
+    /// called outside of requests: the task never ends by itself.
+    ///
+    /// # Errors
+    /// The unusable file of the settings, and the remedy.
+    pub(crate) fn start(
+        telemetry: &TelemetrySettings,
+        outbound: &OutboundNetwork,
+        log: &Arc<dyn Log>,
+    ) -> Result<Option<Self>, String> {
+        let access = telemetry.load(outbound)?;
+        let source = (telemetry.clone(), outbound.clone());
+        Ok(access.map(|access| Self::with_access(access, source, log)))
+    }
+
+    fn with_access(
+        access: CollectorAccess,
+        source: (TelemetrySettings, OutboundNetwork),
+        log: &Arc<dyn Log>,
+    ) -> Self {
+        let tracer = Tracer::new(source.0.sample_ratio, nanoseconds);
         let (stopping, stopped) = watch::channel(false);
         let (access, current) = watch::channel(access);
         let client = CollectorClient::new(current, Arc::clone(&tracer), Arc::clone(log));
         let task = tokio::spawn(client.run(stopped));
-        Self { tracer, access, stopping, task }
+        let (telemetry, outbound) = source;
+        let settings = ExportSettings { tracer, telemetry, outbound, access };
+        Self { settings, stopping, task }
     }
 
-    /// Returns the settings that change in a running server. The files of the collector are those
-    /// of `telemetry`.
-    pub(crate) fn settings(
-        &self,
-        telemetry: TelemetrySettings,
-        outbound: OutboundNetwork,
-    ) -> ExportSettings {
-        let (tracer, access) = (Arc::clone(&self.tracer), self.access.clone());
-        ExportSettings { tracer, telemetry, outbound, access }
+    /// Returns the settings that change in a running server.
+    pub(crate) fn settings(&self) -> ExportSettings {
+        self.settings.clone()
     }
 
     /// The tracer, whose spans are exported.
     pub(crate) fn tracer(&self) -> &Arc<Tracer> {
-        &self.tracer
+        self.settings.tracer()
     }
 
     /// Sends the waiting spans, until `deadline` and for 5 s at most, and ends the export.

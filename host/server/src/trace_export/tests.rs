@@ -51,6 +51,12 @@ impl Exported {
     }
 }
 
+/// Begins an export of all traces.
+fn exporter(access: CollectorAccess, log: &Arc<dyn Log>) -> TraceExporter {
+    let telemetry = TelemetrySettings { sample_ratio: 1.0, ..TelemetrySettings::default() };
+    TraceExporter::with_access(access, (telemetry, OutboundNetwork::default()), log)
+}
+
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
 
@@ -108,7 +114,7 @@ async fn closed_port_and_nonsense_keep_batch() {
 async fn stop_with_hanging_collector_ends_at_deadline() {
     let (access, served) = collector(&[""]).await;
     let log: Arc<dyn Log> = Arc::new(RecordingLog::default());
-    let exporter = TraceExporter::start(access, 1.0, &log);
+    let exporter = exporter(access, &log);
     let tracer = Arc::clone(exporter.tracer());
     drop(tracer.begin_due_work("timer"));
     exporter.finish(Instant::now() + Duration::from_millis(300)).await;
@@ -120,7 +126,7 @@ async fn stop_with_hanging_collector_ends_at_deadline() {
 async fn stop_sends_the_waiting_spans() {
     let (access, served) = collector(&[OK]).await;
     let log: Arc<dyn Log> = Arc::new(RecordingLog::default());
-    let exporter = TraceExporter::start(access, 1.0, &log);
+    let exporter = exporter(access, &log);
     let tracer = Arc::clone(exporter.tracer());
     let span = tracer.begin_due_work("timer").unwrap();
     drop(span.context().child("component", SpanKind::Internal));
@@ -142,11 +148,10 @@ async fn headers_are_read_again_and_unreadable_ones_kept() {
         "otlp_endpoint = \"https://127.0.0.1:1\"\notlp_headers_file = \"{}\"",
         file.display()
     ));
-    let access = telemetry.load(&OutboundNetwork::default()).unwrap().unwrap();
     let lines = Arc::new(RecordingLog::default());
     let log: Arc<dyn Log> = Arc::clone(&lines) as Arc<dyn Log>;
-    let exporter = TraceExporter::start(access, 0.0, &log);
-    let settings = exporter.settings(telemetry, OutboundNetwork::default());
+    let exporter = TraceExporter::start(&telemetry, &OutboundNetwork::default(), &log);
+    let settings = exporter.unwrap().unwrap().settings();
     let token = || settings.access.borrow().headers[0].1.clone();
     write("authorization: Bearer two\n");
     settings.renew_access(&*log);
