@@ -477,7 +477,7 @@ async fn reached_limits_are_counted_by_mount_and_limit() {
     }
     let traps = json!({"mount": "hostile/", "plugin": "hostile", "version": "1.0.0"});
     let count = bed.figure("bulkhead_component_traps_total", traps).await;
-    assert_eq!(count, 0.0, "a stop at a limit is no crash");
+    assert_eq!(count, 0.0, "a stop at a limit does not count as a crash");
     bed.end().await;
 }
 

@@ -109,7 +109,7 @@ fn secret_broken_by_line_end_is_hidden() {
         let shown = lines_of([format!("before {broken} after").as_bytes()]).lines;
         assert_eq!(shown, ["before [secret] after"], "{broken:?}");
     }
-    let spared = "in correct order, a horse is no battery";
+    let spared = "in correct order, a horse beside a battery";
     assert_eq!(lines_of([spared.as_bytes()]).lines, [spared]);
 }
 
