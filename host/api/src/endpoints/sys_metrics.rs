@@ -208,7 +208,7 @@ mod tests {
     use bulkhead_wire::metric::MetricKind;
 
     #[test]
-    fn component_metric_named_like_a_host_metric_is_left_out() {
+    fn component_metric_with_host_name_is_left_out() {
         let metric = |name: &str| Metric {
             name: name.to_owned(),
             kind: MetricKind::Gauge,
