@@ -73,14 +73,16 @@ pub(super) fn lost_a_race(failure: &Failure) -> bool {
 /// A failure of due work before its outcome is stored.
 pub(super) struct UnfinishedWork {
     pub(super) failure: Failure,
-    /// True if the component was not called: the mount rests or has no plugin, or no slot is free.
+    /// True if the component could not be called: the mount rests or has no plugin, or no slot is
+    /// free.
     pub(super) is_waiting: bool,
 }
 
 impl UnfinishedWork {
-    /// Makes the failure of work that waits.
-    pub(super) fn waiting(failure: Failure) -> Self {
-        Self { failure, is_waiting: true }
+    /// Makes the failure of work whose component was not called. The work waits if the failure may
+    /// pass by itself; a mount that does not exist any more is worth no wait.
+    pub(super) fn before_call(failure: Failure) -> Self {
+        Self { is_waiting: failure.kind == FailureKind::Unavailable, failure }
     }
 
     /// Returns whether an attempt was made, and failed by more than a conflict of our own store.
@@ -110,9 +112,11 @@ mod tests {
         for kind in [FailureKind::Unavailable, FailureKind::Unreachable, FailureKind::Internal] {
             let attempted = UnfinishedWork::from(failure(kind));
             assert_eq!(attempted.outcome(), DueOutcome::Failed, "{kind:?}");
-            let waiting = UnfinishedWork::waiting(failure(kind));
-            assert_eq!(waiting.outcome(), DueOutcome::Delayed, "{kind:?}");
         }
+        let waiting = UnfinishedWork::before_call(failure(FailureKind::Unavailable));
+        assert_eq!((waiting.outcome(), waiting.has_failed()), (DueOutcome::Delayed, false));
+        let without_mount = UnfinishedWork::before_call(failure(FailureKind::Internal));
+        assert_eq!(without_mount.outcome(), DueOutcome::Failed);
         let conflict = UnfinishedWork::from(failure(FailureKind::Conflict));
         assert_eq!((conflict.outcome(), conflict.has_failed()), (DueOutcome::Delayed, false));
     }

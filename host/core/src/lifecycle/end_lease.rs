@@ -114,7 +114,7 @@ async fn revoke(
 ) -> Result<(), UnfinishedWork> {
     let mount = core.mounts.by_uuid(&lease.mount);
     let missing = || core.mounts.missing_failure(&lease.mount);
-    let mount = mount.ok_or_else(|| UnfinishedWork::waiting(missing()))?;
+    let mount = mount.ok_or_else(|| UnfinishedWork::before_call(missing()))?;
     let permit = Permit::for_due_work(claim);
     let opened = core.mounts.open(&mount, &permit);
     let work = BackgroundServices::for_due_work(core, &mount);
@@ -122,7 +122,7 @@ async fn revoke(
     let ended = loop {
         let admitted = match work.enter(ending.priority).await {
             Ok(admitted) => admitted,
-            Err(waits) => break Err(UnfinishedWork::waiting(waits)),
+            Err(waits) => break Err(UnfinishedWork::before_call(waits)),
         };
         let call = (admitted, attempts.begin(mount.begin_end(&core.store)));
         let ended = ending.attempt((claim, lease), &work, &opened, call).await;

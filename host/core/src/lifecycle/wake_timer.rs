@@ -51,7 +51,7 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOut
     let ended = loop {
         let admitted = match call.enter(CallPriority::Background).await {
             Ok(admitted) => admitted,
-            Err(waits) => break Err(UnfinishedWork::waiting(waits)),
+            Err(waits) => break Err(UnfinishedWork::before_call(waits)),
         };
         let unit = attempts.begin(mount.begin(&core.store));
         let (engine, context) = (opened.engine, call.context(None));
