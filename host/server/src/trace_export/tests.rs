@@ -53,7 +53,7 @@ impl Exported {
 
 /// Begins an export of all traces.
 fn exporter(access: CollectorAccess, log: &Arc<dyn Log>) -> TraceExporter {
-    let telemetry = TelemetrySettings { sample_ratio: 1.0, ..TelemetrySettings::default() };
+    let telemetry = telemetry_of("otlp_endpoint = \"http://127.0.0.1:1\"\nsample_ratio = 1");
     TraceExporter::with_access(access, (telemetry, OutboundNetwork::default()), log)
 }
 
