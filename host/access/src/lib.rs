@@ -18,7 +18,7 @@
 //! - **log_monitors** hands the lines of the log to callers that watch, unaware of their source.
 //! - **quorum** combines shares of the unseal key, unaware of the purpose.
 //! - **client_buckets** holds a budget of requests for each client, unaware of what a request is.
-//! - **costly_reading** spares the store readings that monitoring repeats, unaware of their subject.
+//! - **costly_reading** spares the store readings that monitoring repeats, unaware of the subject.
 //! - **paging** bounds listings; **parking** holds requests that wait for a change, unaware of the
 //!   change; **in_flight** lists the requests that are being served, **request_metrics** counts
 //!   requests by mount, and **lifecycle_metrics** counts creations and ends by cause.

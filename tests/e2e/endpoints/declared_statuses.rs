@@ -6,8 +6,8 @@ use crate::world::World;
 use bulkhead_tests::{Answer, Client};
 use serde_json::{Map, Value, json};
 
-/// Operations that end the caller's token or the service, or whose answer has no end: they are asked
-/// without a right only.
+/// Operations that end the caller's token or the service, or whose answer has no end: they are
+/// asked without a right only.
 const ENDING: [&str; 3] = ["/auth/token/revoke-self", "/sys/seal", "/sys/monitor"];
 
 /// Bodies that no operation expects.

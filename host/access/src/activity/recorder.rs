@@ -64,8 +64,8 @@ struct MonthClients {
     mounts: BTreeMap<String, MountClients>,
     /// Mounts with clients that are not stored.
     changed: BTreeSet<String>,
-    /// Mounts whose stored record cannot be read, and stays for an operator. Their clients count for
-    /// the record of further mounts.
+    /// Mounts whose stored record cannot be read, and stays for an operator. Their clients count
+    /// for the record of further mounts.
     unreadable: BTreeSet<String>,
 }
 
@@ -220,7 +220,8 @@ impl ClientActivity {
         while taken.len() < RECORDS_PER_COMMIT
             && let Some(mount) = changed.pop_first()
         {
-            // Also the record of further mounts may be unreadable; a write would replace the record.
+            // The record of further mounts may be unreadable, too, and a write would replace the
+            // record.
             if unreadable.contains(&mount) {
                 continue;
             }
@@ -230,8 +231,8 @@ impl ClientActivity {
         taken
     }
 
-    /// Returns the clients of a month by mount: stored clients, and clients in memory. A record that
-    /// cannot be read is logged once and left out.
+    /// Returns the clients of a month by mount: stored clients, and clients in memory. A record
+    /// that cannot be read is logged once and left out.
     ///
     /// # Errors
     /// 503 if the store cannot be read.

@@ -93,7 +93,8 @@ pub struct LeaseRecord {
     /// these plugins. Empty in leases of earlier releases.
     #[serde(default)]
     pub(crate) plugins: BTreeSet<String>,
-    /// Due time of the first attempt, once an attempt did not end the lease. `None` in leases of earlier releases.
+    /// Due time of the first attempt, once an attempt did not end the lease. `None` in leases of
+    /// earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) first_due: Option<u64>,
 }

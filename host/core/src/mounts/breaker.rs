@@ -127,8 +127,8 @@ impl Breaker {
         }
     }
 
-    /// Returns the rest of the mount: from the crash that opened the breaker until a call that tries
-    /// the component is answered.
+    /// Returns the rest of the mount: from the crash that opened the breaker until a call that
+    /// tries the component is answered.
     pub(super) fn rest(&self) -> Option<RestReading> {
         if !self.is_troubled.load(Ordering::Relaxed) {
             return None;
