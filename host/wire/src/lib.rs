@@ -11,8 +11,9 @@
 //! client → component_signature → distinct → duration_histogram → event_counts → failure → glob
 //! → hcl → hexadecimal → json → listing → log_level → login → secret → spelling → sync
 //! → trace_parent → byte_stream → alphabet → attempt_outcomes → cidr → duration → envelope
-//! → metric → name → server_figures → size → stored → write_figures → call_limits → description → password_policy
-//! → response → ttl → api_version → coercion → request → fields → field_rights → raw → route
+//! → metric → name → server_figures → size → stored → write_figures → call_limits → description
+//! → password_policy → response → ttl → api_version → coercion → request → fields → field_rights
+//! → raw → route
 //! ```
 
 pub mod alphabet;
