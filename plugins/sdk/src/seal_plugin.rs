@@ -7,12 +7,47 @@
 
 use crate::database_plugin::StoreTime;
 use crate::host::{Http, Log};
+use crate::http::HttpTls;
 use bulkhead_wire::description::SealDescription;
 use bulkhead_wire::failure::Failure;
 use serde_json::{Map, Value};
 
 /// The settings of a seal: a JSON object whose names stand in the description.
 pub type SealSettings = Map<String, Value>;
+
+/// Returns the text of a setting of `seal "<seal>"`; empty if the setting is missing.
+///
+/// # Errors
+/// Invalid request for a value of another kind. The value is not quoted.
+pub fn text_setting<'a>(
+    seal: &str,
+    settings: &'a SealSettings,
+    name: &str,
+) -> Result<&'a str, Failure> {
+    match settings.get(name) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(Failure::invalid(format!(
+            "{name} of seal \"{seal}\" is not a text; put the value into quotes"
+        ))),
+    }
+}
+
+/// Returns whether `text` can be one segment of a path: letters, digits and `punctuation`, and not
+/// dots alone.
+#[must_use]
+pub fn is_path_segment(text: &str, punctuation: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || punctuation.contains(c);
+    !text.is_empty() && !text.chars().all(|c| c == '.') && text.chars().all(plain)
+}
+
+/// Returns the TLS settings with these trusted authorities in PEM; `None` for an empty text, which
+/// leaves the public authorities.
+#[must_use]
+pub fn tls_with_authorities(pem: &str) -> Option<HttpTls> {
+    let root_certificates = Some(pem.to_owned());
+    (!pem.is_empty()).then(|| HttpTls { root_certificates, ..HttpTls::default() })
+}
 
 /// A seal key as the service wrapped it.
 #[derive(Clone, Debug, PartialEq, Eq)]

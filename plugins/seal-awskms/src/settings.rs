@@ -5,9 +5,8 @@
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::HttpTls;
-use bulkhead_sdk::seal_plugin::SealSettings;
+use bulkhead_sdk::seal_plugin::{SealSettings, text_setting, tls_with_authorities};
 use bulkhead_sdk::wire::description::{Field, FieldKind};
-use serde_json::Value;
 
 pub(crate) const ENDPOINT: &str = "endpoint";
 const REGION: &str = "region";
@@ -64,11 +63,7 @@ impl KmsSettings {
             true => Some(visible(SESSION_TOKEN)?),
             false => None,
         };
-        let root_certificates = text(settings, CA_CERT)?;
-        let tls = is_given(CA_CERT)?.then(|| HttpTls {
-            root_certificates: Some(root_certificates.to_owned()),
-            ..HttpTls::default()
-        });
+        let tls = tls_with_authorities(text(settings, CA_CERT)?);
         Ok(Self {
             endpoint: visible(ENDPOINT)?.trim_end_matches('/').to_owned(),
             region: visible(REGION)?,
@@ -92,20 +87,14 @@ impl KmsSettings {
 
 /// Returns the text of a setting; empty if the setting is missing.
 fn text<'a>(settings: &'a SealSettings, name: &str) -> Result<&'a str, Failure> {
-    match settings.get(name) {
-        None | Some(Value::Null) => Ok(""),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(Failure::invalid(format!(
-            "{name} of seal \"awskms\" is not a text; put the value into quotes"
-        ))),
-    }
+    text_setting("awskms", settings, name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{SECRET, settings};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn refused(name: &str, value: Value) -> String {
         match KmsSettings::read(&settings(&[(name, value)])) {

@@ -5,10 +5,11 @@
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::HttpTls;
-use bulkhead_sdk::seal_plugin::SealSettings;
+use bulkhead_sdk::seal_plugin::{
+    SealSettings, is_path_segment, text_setting, tls_with_authorities,
+};
 use bulkhead_sdk::wire::description::{Field, FieldKind};
 use bulkhead_sdk::wire::failure::quoted;
-use serde_json::Value;
 
 pub(crate) const VAULT_URL: &str = "vault_url";
 pub(crate) const AUTHORITY_HOST: &str = "authority_host";
@@ -60,11 +61,7 @@ impl VaultSettings {
             check_segment(name, text).map(|()| text.to_owned())
         };
         let url = |name: &str| text(settings, name).map(|url| url.trim_end_matches('/').to_owned());
-        let root_certificates = text(settings, CA_CERT)?;
-        let tls = (!root_certificates.is_empty()).then(|| HttpTls {
-            root_certificates: Some(root_certificates.to_owned()),
-            ..HttpTls::default()
-        });
+        let tls = tls_with_authorities(text(settings, CA_CERT)?);
         Ok(Self {
             vault_url: url(VAULT_URL)?,
             authority_host: url(AUTHORITY_HOST)?,
@@ -80,20 +77,11 @@ impl VaultSettings {
 
 /// Returns the text of a setting; empty if the setting is missing.
 fn text<'a>(settings: &'a SealSettings, name: &str) -> Result<&'a str, Failure> {
-    match settings.get(name) {
-        None | Some(Value::Null) => Ok(""),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(Failure::invalid(format!(
-            "{name} of seal \"azurekeyvault\" is not a text; put the value into quotes"
-        ))),
-    }
+    text_setting("azurekeyvault", settings, name)
 }
 
 fn check_segment(name: &str, segment: &str) -> Result<(), Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
-    let is_fit =
-        !segment.is_empty() && !segment.chars().all(|c| c == '.') && segment.chars().all(plain);
-    match is_fit {
+    match is_path_segment(segment, ".-") {
         true => Ok(()),
         false => Err(Failure::invalid(format!(
             "{name} {} of seal \"azurekeyvault\" is not a name; use letters, digits, `.` and `-`",

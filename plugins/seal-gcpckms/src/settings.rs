@@ -5,10 +5,11 @@
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::HttpTls;
-use bulkhead_sdk::seal_plugin::SealSettings;
+use bulkhead_sdk::seal_plugin::{
+    SealSettings, is_path_segment, text_setting, tls_with_authorities,
+};
 use bulkhead_sdk::wire::description::{Field, FieldKind};
 use bulkhead_sdk::wire::failure::quoted;
-use serde_json::Value;
 
 pub(crate) const ENDPOINT: &str = "endpoint";
 pub(crate) const TOKEN_URI: &str = "token_uri";
@@ -82,11 +83,7 @@ impl KmsSettings {
                 key_name.len()
             )));
         }
-        let root_certificates = text(settings, CA_CERT)?;
-        let tls = (!root_certificates.is_empty()).then(|| HttpTls {
-            root_certificates: Some(root_certificates.to_owned()),
-            ..HttpTls::default()
-        });
+        let tls = tls_with_authorities(text(settings, CA_CERT)?);
         Ok(Self {
             endpoint: text(settings, ENDPOINT)?.trim_end_matches('/').to_owned(),
             token_uri: text(settings, TOKEN_URI)?.to_owned(),
@@ -101,21 +98,12 @@ impl KmsSettings {
 
 /// Returns the text of a setting; empty if the setting is missing.
 fn text<'a>(settings: &'a SealSettings, name: &str) -> Result<&'a str, Failure> {
-    match settings.get(name) {
-        None | Some(Value::Null) => Ok(""),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(Failure::invalid(format!(
-            "{name} of seal \"gcpckms\" is not a text; put the value into quotes"
-        ))),
-    }
+    text_setting("gcpckms", settings, name)
 }
 
 /// Checks a part of the key's name. A project of a domain has a colon: `example.com:project`.
 fn check_segment(name: &str, segment: &str) -> Result<(), Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-    let is_fit =
-        !segment.is_empty() && !segment.chars().all(|c| c == '.') && segment.chars().all(plain);
-    match is_fit {
+    match is_path_segment(segment, "._-:") {
         true => Ok(()),
         false => Err(Failure::invalid(format!(
             "{name} {} of seal \"gcpckms\" is not a name; use letters, digits, `.`, `_` and `-`",

@@ -5,7 +5,7 @@
 
 use bulkhead_sdk::Failure;
 use bulkhead_sdk::http::HttpTls;
-use bulkhead_sdk::seal_plugin::SealSettings;
+use bulkhead_sdk::seal_plugin::{SealSettings, is_path_segment, text_setting};
 use bulkhead_sdk::wire::description::{Field, FieldKind};
 use bulkhead_sdk::wire::failure::quoted;
 use serde_json::Value;
@@ -91,13 +91,7 @@ impl TransitSettings {
 
 /// Returns the text of a setting; empty if the setting is missing.
 fn text<'a>(settings: &'a SealSettings, name: &str) -> Result<&'a str, Failure> {
-    match settings.get(name) {
-        None | Some(Value::Null) => Ok(""),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(Failure::invalid(format!(
-            "{name} of seal \"transit\" is not a text; put the value into quotes"
-        ))),
-    }
+    text_setting("transit", settings, name)
 }
 
 fn flag(settings: &SealSettings, name: &str) -> Result<bool, Failure> {
@@ -146,10 +140,7 @@ fn check_path(name: &str, path: &str) -> Result<(), Failure> {
 }
 
 fn check_segment(name: &str, segment: &str) -> Result<(), Failure> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let is_fit =
-        !segment.is_empty() && !segment.chars().all(|c| c == '.') && segment.chars().all(plain);
-    match is_fit {
+    match is_path_segment(segment, "._-") {
         true => Ok(()),
         false => Err(Failure::invalid(format!(
             "{name} of seal \"transit\" has the part {}; use letters, digits, `.`, `_` and `-`",
