@@ -25,6 +25,9 @@ use crate::write_failure::{TransactionOutcome, WriteFailure};
 /// Maximum units and bytes of a group. A larger group only delays the first unit.
 const MOST_UNITS: usize = 128;
 const MOST_BYTES: usize = 1 << 20;
+/// Maximum attempts of a group that other processes interfere with, before each unit is committed
+/// alone.
+const MOST_ATTEMPTS: u32 = 4;
 /// Maximum number of rows that a group checks and writes.
 const MOST_ROWS: usize = 4_096;
 
@@ -172,10 +175,13 @@ impl CommitGroup {
     /// Returns the outcome of each unit, in order.
     async fn outcomes(&self) -> Vec<CommitOutcome> {
         let is_alone = self.works.len() == 1;
-        match attempt(&self.data, &self.works).await {
+        match attempt_repeatedly(&self.data, &self.works).await {
             Ok(outcomes) => outcomes,
             Err(WriteFailure::Full(full)) if is_alone => vec![Err(full)],
-            Err(WriteFailure::Full(_) | WriteFailure::Undone(_)) => self.commit_one_by_one().await,
+            Err(WriteFailure::Interfered) if is_alone => vec![Err(StoreFault::Conflict)],
+            Err(WriteFailure::Full(_) | WriteFailure::Undone(_) | WriteFailure::Interfered) => {
+                self.commit_one_by_one().await
+            }
             Err(broken @ (WriteFailure::Stopped(_) | WriteFailure::Unknown(_))) => {
                 vec![Err(broken.into()); self.works.len()]
             }
@@ -187,7 +193,7 @@ impl CommitGroup {
         let folders = &self.data.folders;
         for work in self.works.chunks(1) {
             folders.begin_writing(work.iter().flat_map(CommitRequest::addresses));
-            match attempt(&self.data, work).await {
+            match attempt_repeatedly(&self.data, work).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(broken) => outcomes.push(Err(broken.into())),
             }
@@ -196,6 +202,20 @@ impl CommitGroup {
         }
         outcomes
     }
+}
+
+/// Attempts the commit anew, with a new plan, while other processes interfere.
+async fn attempt_repeatedly(
+    data: &OpenData,
+    works: &[CommitRequest],
+) -> Result<Vec<CommitOutcome>, WriteFailure> {
+    for _ in 1..MOST_ATTEMPTS {
+        match attempt(data, works).await {
+            Err(WriteFailure::Interfered) => tokio::task::yield_now().await,
+            outcome => return outcome,
+        }
+    }
+    attempt(data, works).await
 }
 
 /// Commits `works` in a single transaction, except units whose reads no longer hold.

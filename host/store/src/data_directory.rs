@@ -26,7 +26,7 @@ use crate::directory::{self, DirectoryLock, HeldDirectory};
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
 use crate::open_data::OpenData;
-use crate::options::StoreOptions;
+use crate::options::{DatabaseChoice, StoreOptions};
 use crate::record::{Address, IndexColumns, Record};
 use crate::root_seals::{DataSeals, FirstKeys};
 use crate::rows::SealedRow;
@@ -134,7 +134,7 @@ impl DataDirectory {
         let seals = sync::read(&properties.seals).clone();
         match seals {
             Some(seals) => Ok(Some(seals)),
-            None => Ok(identity::read(self.path()).await?.map(|identity| identity.seals())),
+            None => Ok(identity::read(self.place()).await?.map(|identity| identity.seals())),
         }
     }
 
@@ -197,7 +197,7 @@ impl DataDirectory {
         if let Err(fault) = written {
             // If the answer was lost, the result is looked up: a cluster whose shares no operator
             // received would stay sealed for ever.
-            match identity::read(self.path()).await {
+            match identity::read(self.place()).await {
                 Ok(Some(stored)) if stored.sealed_keyring() == sealed_keyring => {}
                 _ => return Err(fault),
             }
@@ -236,7 +236,7 @@ impl DataDirectory {
         let lock = self.take_lock()?;
         // A chosen replacement stands: records written before its end would be lost.
         self.complete_replacement_locked()?;
-        let identity = identity::read(self.path()).await?.ok_or_else(|| {
+        let identity = identity::read(self.place()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise the server first",
                 self.path().display()
@@ -258,7 +258,7 @@ impl DataDirectory {
         if keys.is_empty() {
             return Ok(None);
         }
-        let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
+        let Some(identity) = identity::read(self.place()).await? else { return Ok(None) };
         for key in keys {
             match identity.open(&key, self.path()) {
                 Ok(_) => return Ok(Some(key)),
@@ -273,8 +273,12 @@ impl DataDirectory {
         &self.options.directory
     }
 
+    /// Returns the place of the database with the records.
     fn place(&self) -> DatabasePlace<'_> {
-        DatabasePlace::SqliteIn(self.path())
+        match &self.options.database {
+            DatabaseChoice::SqliteFile => DatabasePlace::SqliteIn(self.path()),
+            DatabaseChoice::Postgres(place) => DatabasePlace::Postgres(place),
+        }
     }
 
     async fn open_database(&self) -> Result<Database, StoreFault> {
@@ -300,7 +304,7 @@ impl DataDirectory {
     }
 
     async fn inspect(&self) -> Result<Option<Arc<DirectoryProperties>>, StoreFault> {
-        let Some(identity) = identity::read(self.path()).await? else { return Ok(None) };
+        let Some(identity) = identity::read(self.place()).await? else { return Ok(None) };
         self.clock.advance_to(identity.reached());
         Ok(Some(self.note(DirectoryProperties::of(&identity))))
     }

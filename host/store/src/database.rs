@@ -34,7 +34,7 @@ mod tests;
 mod whole_database;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bulkhead_wire::duration_histogram::HistogramReading;
 use tokio::sync::watch;
@@ -44,7 +44,8 @@ use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQue
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
-use crate::options::FlushPolicy;
+use crate::options::{FlushPolicy, PostgresPlace};
+use crate::postgres::{self, PostgresDatabase, PostgresReader};
 use crate::record::Address;
 use crate::rows::SealedRow;
 use crate::sqlite::{self, SqliteDatabase};
@@ -60,9 +61,19 @@ pub(crate) const SCHEMA_COUNT: usize = sqlite::SCHEMA_COUNT;
 pub(crate) enum DatabasePlace<'a> {
     /// The SQLite database of this data directory.
     SqliteIn(&'a Path),
+    /// The PostgreSQL database at this place.
+    Postgres(&'a PostgresPlace),
 }
 
 impl DatabasePlace<'_> {
+    /// Returns the name of the place for messages: the file, or the address of the server.
+    pub(crate) fn name(self) -> PathBuf {
+        match self {
+            Self::SqliteIn(directory) => directory::database(directory),
+            Self::Postgres(place) => postgres::name_of(place),
+        }
+    }
+
     /// Returns the identity without writing to the database; `None` if nothing was initialised:
     /// there is no database, or a database without tables, as after a crash before the first
     /// commit. A change that a dead process left half-way is rolled back.
@@ -73,6 +84,7 @@ impl DatabasePlace<'_> {
     pub(crate) async fn read_identity(self) -> Result<Option<MetaRows>, StoreFault> {
         match self {
             Self::SqliteIn(directory) => sqlite::read_meta(directory).await,
+            Self::Postgres(place) => postgres::read_meta(place).await,
         }
     }
 
@@ -84,16 +96,18 @@ impl DatabasePlace<'_> {
     pub(crate) async fn examine(self) -> Result<Option<MetaRows>, StoreFault> {
         match self {
             Self::SqliteIn(directory) => sqlite::examine_meta(directory).await,
+            Self::Postgres(place) => postgres::read_meta(place).await,
         }
     }
 
-    /// Creates an empty database, if missing.
+    /// Creates an empty database, if missing. The database of a server exists.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be created.
     pub(crate) fn create(self) -> Result<(), StoreFault> {
         match self {
             Self::SqliteIn(directory) => directory::ensure_database(directory),
+            Self::Postgres(_) => Ok(()),
         }
     }
 
@@ -107,6 +121,9 @@ impl DatabasePlace<'_> {
                 let opened = SqliteDatabase::open(&directory::database(directory), flushing).await;
                 opened.map(Database::Sqlite)
             }
+            Self::Postgres(place) => {
+                PostgresDatabase::open(place, flushing).await.map(Database::Postgres)
+            }
         }
     }
 
@@ -119,6 +136,9 @@ impl DatabasePlace<'_> {
             Self::SqliteIn(directory) => {
                 DatabaseReader::open_file(&directory::database(directory)).await
             }
+            Self::Postgres(place) => {
+                PostgresReader::open(place).await.map(DatabaseReader::Postgres)
+            }
         }
     }
 }
@@ -126,6 +146,7 @@ impl DatabasePlace<'_> {
 /// An open database. All operations may run at the same time.
 pub(crate) enum Database {
     Sqlite(SqliteDatabase),
+    Postgres(PostgresDatabase),
 }
 
 /// The identity and the schema.
@@ -137,6 +158,7 @@ impl Database {
     pub(crate) async fn migrate(&self) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(database) => database.migrate().await,
+            Self::Postgres(database) => database.migrate().await,
         }
     }
 
@@ -151,6 +173,7 @@ impl Database {
     ) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(database) => database.initialise(identity, records).await,
+            Self::Postgres(database) => database.initialise(identity, records).await,
         }
     }
 
@@ -161,6 +184,7 @@ impl Database {
     pub(crate) async fn identity_rows(&self) -> Result<MetaRows, StoreFault> {
         match self {
             Self::Sqlite(database) => database.identity_rows().await,
+            Self::Postgres(database) => database.identity_rows().await,
         }
     }
 
@@ -171,6 +195,7 @@ impl Database {
     pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(database) => database.change_identity(changes).await,
+            Self::Postgres(database) => database.change_identity(changes).await,
         }
     }
 }
@@ -187,6 +212,7 @@ impl Database {
     ) -> Result<CommittedState<'a>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.read_state(questions).await,
+            Self::Postgres(database) => database.read_state(questions).await,
         }
     }
 
@@ -196,8 +222,8 @@ impl Database {
     ///
     /// A group has at most a few thousand rows and a few mebibytes (`crate::committer`). The plan
     /// runs once and never waits. A database that has to repeat the transaction, because another
-    /// process wrote meanwhile, returns [`WriteFailure::Undone`]: the committer then submits each
-    /// unit alone, and plans anew.
+    /// process wrote meanwhile, returns [`WriteFailure::Interfered`]: the committer then plans anew,
+    /// and after some attempts submits each unit alone.
     ///
     /// The failpoints `commit.begin`, `commit.planned` and `commit.flushed` are passed in this
     /// order, before the questions, before the writes and after the commit.
@@ -211,6 +237,7 @@ impl Database {
     ) -> Result<TransactionOutcome, WriteFailure> {
         match self {
             Self::Sqlite(database) => database.commit_group(questions, plan).await,
+            Self::Postgres(database) => database.commit_group(questions, plan).await,
         }
     }
 
@@ -226,6 +253,7 @@ impl Database {
     ) -> Result<BTreeMap<&'a Address, AddressState>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.look_up_stamps(addresses).await,
+            Self::Postgres(database) => database.look_up_stamps(addresses).await,
         }
     }
 
@@ -233,6 +261,7 @@ impl Database {
     pub(crate) fn count_found_commit(&self) {
         match self {
             Self::Sqlite(database) => database.count_commit(TransactionOutcome::Committed),
+            Self::Postgres(database) => database.count_commit(TransactionOutcome::Committed),
         }
     }
 }
@@ -244,6 +273,7 @@ impl Database {
     pub(crate) fn stopped(&self) -> Option<&str> {
         match self {
             Self::Sqlite(database) => database.stopped(),
+            Self::Postgres(database) => database.stopped(),
         }
     }
 
@@ -251,6 +281,7 @@ impl Database {
     pub(crate) fn write_condition(&self) -> WriteCondition {
         match self {
             Self::Sqlite(database) => database.write_condition(),
+            Self::Postgres(database) => database.write_condition(),
         }
     }
 
@@ -258,6 +289,7 @@ impl Database {
     pub(crate) fn write_changes(&self) -> watch::Receiver<WriteCondition> {
         match self {
             Self::Sqlite(database) => database.write_changes(),
+            Self::Postgres(database) => database.write_changes(),
         }
     }
 
@@ -269,6 +301,7 @@ impl Database {
     pub(crate) async fn give_back_space(&self) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(database) => database.give_back_space().await,
+            Self::Postgres(database) => database.give_back_space().await,
         }
     }
 
@@ -276,6 +309,7 @@ impl Database {
     pub(crate) fn flushes(&self) -> u64 {
         match self {
             Self::Sqlite(database) => database.flushes(),
+            Self::Postgres(database) => database.flushes(),
         }
     }
 
@@ -283,6 +317,7 @@ impl Database {
     pub(crate) fn flush_time(&self) -> HistogramReading {
         match self {
             Self::Sqlite(database) => database.flush_time(),
+            Self::Postgres(database) => database.flush_time(),
         }
     }
 
@@ -290,6 +325,7 @@ impl Database {
     pub(crate) fn read_queries(&self) -> u64 {
         match self {
             Self::Sqlite(database) => database.read_queries(),
+            Self::Postgres(database) => database.read_queries(),
         }
     }
 
@@ -297,6 +333,7 @@ impl Database {
     pub(crate) fn sizes(&self) -> DatabaseSizes {
         match self {
             Self::Sqlite(database) => database.sizes(),
+            Self::Postgres(database) => database.sizes(),
         }
     }
 
@@ -304,6 +341,7 @@ impl Database {
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(database) => database.close().await,
+            Self::Postgres(database) => database.close().await,
         }
     }
 
@@ -312,6 +350,7 @@ impl Database {
     pub(crate) fn sqlite(&self) -> &SqliteDatabase {
         match self {
             Self::Sqlite(database) => database,
+            Self::Postgres(_) => panic!("the database of this test is PostgreSQL"),
         }
     }
 }

@@ -225,15 +225,15 @@ impl StoreIdentity {
     }
 }
 
-/// Reads the identity of the database in `directory` without writing to the database; `None` if
+/// Reads the identity of the database at `place` without writing to the database; `None` if
 /// nothing was initialised.
 ///
 /// # Errors
 /// [`StoreFault::Refused`] if the database is not of this format and program, or lacks a part of
 /// the identity; [`StoreFault::Unavailable`] if the database cannot be read.
-pub(crate) async fn read(directory: &Path) -> Result<Option<StoreIdentity>, StoreFault> {
-    let rows = DatabasePlace::SqliteIn(directory).read_identity().await?;
-    rows.map(|rows| of_own_format(&rows, &directory::database(directory))).transpose()
+pub(crate) async fn read(place: DatabasePlace<'_>) -> Result<Option<StoreIdentity>, StoreFault> {
+    let rows = place.read_identity().await?;
+    rows.map(|rows| of_own_format(&rows, &place.name())).transpose()
 }
 
 /// Checks that the database in `directory` is ours, and creates and changes no file, unlike

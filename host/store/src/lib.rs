@@ -1,4 +1,4 @@
-//! Sealed records and units of work, on SQLite.
+//! Sealed records and units of work, on SQLite or PostgreSQL.
 //!
 //! Every record is encrypted and bound to its place before reaching the database. Only addresses,
 //! due times, lanes and owners can be read in the files. A unit of work remembers its reads, and
@@ -19,9 +19,9 @@
 //! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
 //! - `cipher` → `shamir` → `keyring` → `root_seals` → `seal`: encryption, the shares of the unseal
 //!   key, and automatic seals;
-//! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `sqlite` → `database`:
-//!   the values that a database reads and writes, the only folder with SQL, and the operations that
-//!   a database offers;
+//! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `postgres`, `sqlite` →
+//!   `database`: the values that a database reads and writes, the only folders with SQL, and the
+//!   operations that a database offers;
 //! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
 //!   order of contending requests, checks and limits, and the single task that writes to the
 //!   `open_data` (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the
@@ -42,8 +42,8 @@
 //! activity → alarm → body → clock → disk_space → failpoint → options → meta_rows → record
 //! → time_mark → fault → write_failure → write_condition → range → watched_keys → cipher
 //! → directory → stored_limit → write_queue → folders → snapshot_places → shamir → keyring
-//! → root_seals → seal → rows → due → raw_record → committed_state → sqlite → database → identity
-//! → revision → work → cache → stored → open_data → plan → committer → store → data_directory
+//! → root_seals → seal → rows → due → raw_record → committed_state → postgres → sqlite → database
+//! → identity → revision → work → cache → stored → open_data → plan → committer → store → data_directory
 //! → scan → unit → dev_seal → snapshot
 //! ```
 
@@ -70,6 +70,7 @@ mod meta_rows;
 mod open_data;
 mod options;
 mod plan;
+mod postgres;
 mod range;
 mod raw_record;
 mod record;
@@ -108,7 +109,7 @@ pub use disk_space::DiskShortage;
 pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
-pub use options::{FlushPolicy, StoreOptions};
+pub use options::{DatabaseChoice, FlushPolicy, PostgresPlace, StoreOptions};
 pub use record::{Address, IndexColumns, Record, Space, Stamp};
 pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;

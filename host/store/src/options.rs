@@ -1,5 +1,9 @@
 //! The location and flushing mode of a store.
+//!
+//! This file prevents the password of a database from appearing in a log: a connection URL has no
+//! `Debug`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// The moment at which a commit is flushed to disk.
@@ -20,11 +24,42 @@ pub struct StoreOptions {
     pub directory: PathBuf,
     /// The point at which commits are flushed to disk.
     pub flushing: FlushPolicy,
+    /// The database with the records.
+    pub database: DatabaseChoice,
+}
+
+/// The database of a store.
+#[derive(Clone, Debug, Default)]
+pub enum DatabaseChoice {
+    /// SQLite, in a file of the data directory.
+    #[default]
+    SqliteFile,
+    /// PostgreSQL. The data directory holds no records, and its lock is of this machine alone.
+    Postgres(PostgresPlace),
+}
+
+/// The place of the tables on a PostgreSQL server.
+#[derive(Clone)]
+pub struct PostgresPlace {
+    /// `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters of sqlx.
+    pub connection_url: String,
+    /// The schema of the tables. The schema exists, and holds no tables of another program.
+    pub schema: String,
+}
+
+impl fmt::Debug for PostgresPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PostgresPlace").field("schema", &self.schema).finish_non_exhaustive()
+    }
 }
 
 impl StoreOptions {
     /// Returns the options of a store in `directory` with every commit flushed.
     pub fn at(directory: impl Into<PathBuf>) -> StoreOptions {
-        StoreOptions { directory: directory.into(), flushing: FlushPolicy::EveryCommit }
+        StoreOptions {
+            directory: directory.into(),
+            flushing: FlushPolicy::EveryCommit,
+            database: DatabaseChoice::SqliteFile,
+        }
     }
 }

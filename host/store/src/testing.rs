@@ -1,4 +1,10 @@
-//! Helpers for several tests of this crate: a directory per test, and a store in the directory.
+//! Helpers for several tests of this crate: a directory per test, and a store in the directory or
+//! on a PostgreSQL server.
+//!
+//! With `BULKHEAD_TEST_STORAGE=postgresql`, the stores of all tests are on PostgreSQL, except for
+//! tests that look at the files of SQLite.
+
+mod postgres_server;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,24 +14,79 @@ use std::{env, fs};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
+use crate::database::Database;
 use crate::write_failure::TransactionOutcome;
 use crate::{
-    Address, DataDirectory, IndexColumns, SealKey, Space, Store, StoreFault, StoreOptions, cipher,
+    Address, DataDirectory, DatabaseChoice, IndexColumns, SealKey, Space, Store, StoreFault,
+    StoreOptions, cipher,
 };
 
-/// A directory below the system's temporary directory, removed when dropped.
-pub(crate) struct ScratchDirectory(PathBuf);
+/// The databases on which a test may run.
+#[derive(Clone, Copy)]
+pub(crate) enum TestedDatabase {
+    Sqlite,
+    Postgres,
+}
+
+impl TestedDatabase {
+    /// Returns the database that the environment chose for all tests.
+    fn chosen() -> TestedDatabase {
+        match env::var("BULKHEAD_TEST_STORAGE").as_deref() {
+            Err(_) | Ok("" | "sqlite") => TestedDatabase::Sqlite,
+            Ok("postgresql") => TestedDatabase::Postgres,
+            Ok(other) => panic!("BULKHEAD_TEST_STORAGE is {other:?}; give sqlite or postgresql"),
+        }
+    }
+}
+
+/// Runs each test, a function of the tested database, on both databases.
+macro_rules! on_both_databases {
+    ($($test:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::testing::TestedDatabase::Sqlite).await;
+            })+
+        }
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::testing::TestedDatabase::Postgres).await;
+            })+
+        }
+    };
+}
+pub(crate) use on_both_databases;
+
+/// A directory below the system's temporary directory, removed when dropped, with the database of
+/// the stores in the directory.
+pub(crate) struct ScratchDirectory {
+    path: PathBuf,
+    database: DatabaseChoice,
+}
 
 impl ScratchDirectory {
+    /// Creates a directory for stores on the database of the environment.
     pub(crate) fn new() -> ScratchDirectory {
+        ScratchDirectory::on(TestedDatabase::chosen())
+    }
+
+    /// Creates a directory for stores on `database`. On PostgreSQL, each directory has a schema.
+    pub(crate) fn on(database: TestedDatabase) -> ScratchDirectory {
         let name = u64::from_be_bytes(cipher::random().unwrap());
         let path = env::temp_dir().join(format!("bulkhead-store-{name:016x}"));
         fs::create_dir(&path).unwrap();
-        ScratchDirectory(path)
+        let database = match database {
+            TestedDatabase::Sqlite => DatabaseChoice::SqliteFile,
+            TestedDatabase::Postgres => {
+                DatabaseChoice::Postgres(postgres_server::new_schema(&format!("test{name:016x}")))
+            }
+        };
+        ScratchDirectory { path, database }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Holds this directory with its data sealed.
@@ -34,7 +95,7 @@ impl ScratchDirectory {
     }
 
     pub(crate) fn options(&self) -> StoreOptions {
-        StoreOptions::at(&self.0)
+        StoreOptions { database: self.database.clone(), ..StoreOptions::at(&self.path) }
     }
 
     /// Opens the store of this directory with a key of 32 times `byte`.
@@ -48,7 +109,7 @@ impl ScratchDirectory {
 
     /// Returns the names and bytes of all files.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
-        let paths = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
+        let paths = fs::read_dir(&self.path).unwrap().map(|entry| entry.unwrap().path());
         let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
         paths.map(|path| (name(&path), fs::read(path).unwrap())).collect()
     }
@@ -56,9 +117,9 @@ impl ScratchDirectory {
     /// Copies the directory as a crash at this moment would leave it: shared memory is lost. If
     /// other tasks write, the caller must prevent a checkpoint of the log meanwhile.
     pub(crate) fn crashed(&self) -> ScratchDirectory {
-        let copy = ScratchDirectory::new();
+        let copy = ScratchDirectory::on(TestedDatabase::Sqlite);
         for name in ["bulkhead.db", "bulkhead.db-wal"] {
-            fs::copy(self.0.join(name), copy.0.join(name)).unwrap();
+            fs::copy(self.path.join(name), copy.path.join(name)).unwrap();
         }
         copy
     }
@@ -66,7 +127,7 @@ impl ScratchDirectory {
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
+        fs::remove_dir_all(&self.path).unwrap();
     }
 }
 
@@ -98,6 +159,9 @@ pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String
 
 /// Edits the database behind the store's back, like an intruder with the file.
 pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
+    if let Database::Postgres(database) = store.database() {
+        return database.edit(statement).await;
+    }
     let work = async |connection: &mut SqliteConnection| {
         sqlx::raw_sql(statement).execute(connection).await?;
         Ok(TransactionOutcome::Committed)

@@ -73,7 +73,7 @@ impl WriteWatch {
             }
             WriteFailure::Stopped(_) => self.change_to(WriteCondition::Stopped),
             // The next write tells more.
-            WriteFailure::Undone(_) | WriteFailure::Unknown(_) => {}
+            WriteFailure::Undone(_) | WriteFailure::Interfered | WriteFailure::Unknown(_) => {}
         }
     }
 

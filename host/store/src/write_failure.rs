@@ -27,6 +27,9 @@ pub(crate) enum WriteFailure {
     Full(StoreFault),
     /// Rolled back: nothing of the transaction was written.
     Undone(StoreFault),
+    /// Rolled back, because another process wrote meanwhile. A repetition with a new plan may
+    /// succeed.
+    Interfered,
     /// The transaction failed between the commit statement and the answer: everything was written,
     /// or nothing.
     Unknown(String),
@@ -38,6 +41,7 @@ impl From<WriteFailure> for StoreFault {
             WriteFailure::Stopped(fault)
             | WriteFailure::Full(fault)
             | WriteFailure::Undone(fault) => fault,
+            WriteFailure::Interfered => StoreFault::Conflict,
             WriteFailure::Unknown(said) => StoreFault::Unavailable(format!(
                 "the database failed while committing ({said}); the outcome is not known, look \
                  before trying again"

@@ -62,7 +62,7 @@ impl DataDirectory {
     /// # Errors
     /// As [`DataDirectory::hold`].
     pub async fn restored(&self) -> Result<Option<u64>, StoreFault> {
-        Ok(identity::read(self.path()).await?.and_then(|identity| identity.restored()))
+        Ok(identity::read(self.place()).await?.and_then(|identity| identity.restored()))
     }
 
     /// Completes a replacement of the database that was chosen, if there is one: the present

@@ -24,6 +24,7 @@ impl Database {
     ) -> Result<Option<SealedRow>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.find_row(address).await,
+            Self::Postgres(database) => database.find_row(address).await,
         }
     }
 
@@ -38,6 +39,7 @@ impl Database {
     ) -> Result<Vec<String>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.list_keys(range, limit).await,
+            Self::Postgres(database) => database.list_keys(range, limit).await,
         }
     }
 
@@ -54,6 +56,7 @@ impl Database {
     ) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(database) => database.visit_rows(range, limit, take).await,
+            Self::Postgres(database) => database.visit_rows(range, limit, take).await,
         }
     }
 
@@ -71,6 +74,7 @@ impl Database {
     ) -> Result<Vec<(i64, String)>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.list_owned(owner, after, limit).await,
+            Self::Postgres(database) => database.list_owned(owner, after, limit).await,
         }
     }
 
@@ -81,6 +85,7 @@ impl Database {
     pub(crate) async fn count(&self, range: &KeyRange, at_most: u32) -> Result<u32, StoreFault> {
         match self {
             Self::Sqlite(database) => database.count(range, at_most).await,
+            Self::Postgres(database) => database.count(range, at_most).await,
         }
     }
 
@@ -96,6 +101,7 @@ impl Database {
     ) -> Result<u32, StoreFault> {
         match self {
             Self::Sqlite(database) => database.count_owned(owners, at_most).await,
+            Self::Postgres(database) => database.count_owned(owners, at_most).await,
         }
     }
 
@@ -112,6 +118,7 @@ impl Database {
     ) -> Result<Vec<LaneHead>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.lane_heads(space, bounds).await,
+            Self::Postgres(database) => database.lane_heads(space, bounds).await,
         }
     }
 
@@ -129,6 +136,7 @@ impl Database {
     ) -> Result<Vec<DueRecord>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.due_in_lane(lane, until, limit).await,
+            Self::Postgres(database) => database.due_in_lane(lane, until, limit).await,
         }
     }
 
@@ -143,6 +151,7 @@ impl Database {
     ) -> Result<u32, StoreFault> {
         match self {
             Self::Sqlite(database) => database.count_in_lane(lane, at_most).await,
+            Self::Postgres(database) => database.count_in_lane(lane, at_most).await,
         }
     }
 
@@ -154,6 +163,7 @@ impl Database {
     pub(crate) async fn next_due(&self, moment: Option<u64>) -> Result<Option<u64>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.next_due(moment).await,
+            Self::Postgres(database) => database.next_due(moment).await,
         }
     }
 
@@ -164,6 +174,7 @@ impl Database {
     pub(crate) async fn stored_by_mount(&self) -> Result<BTreeMap<String, u64>, StoreFault> {
         match self {
             Self::Sqlite(database) => database.stored_by_mount().await,
+            Self::Postgres(database) => database.stored_by_mount().await,
         }
     }
 
@@ -175,6 +186,9 @@ impl Database {
     pub(crate) async fn begin_snapshot(&self) -> Result<DatabaseReader, StoreFault> {
         match self {
             Self::Sqlite(database) => database.begin_snapshot().await.map(DatabaseReader::Sqlite),
+            Self::Postgres(database) => {
+                database.begin_snapshot().await.map(DatabaseReader::Postgres)
+            }
         }
     }
 }

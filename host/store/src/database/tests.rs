@@ -5,8 +5,16 @@ use std::sync::Arc;
 use super::*;
 use crate::range::KeyRange;
 use crate::record::{IndexColumns, Record, Space};
-use crate::testing::{ScratchDirectory, data, put};
+use crate::testing::{ScratchDirectory, TestedDatabase, data, on_both_databases, put};
 use crate::{RecordBody, Store};
+
+on_both_databases! {
+    questions_are_answered_and_absent_rows_left_out,
+    plan_sees_committed_state_and_may_roll_back,
+    group_writes_rows_and_identity_at_once,
+    reader_sees_state_of_its_beginning,
+    closed_database_refuses_every_operation,
+}
 
 fn row(store: &Store, key: &str, body: &[u8]) -> SealedRow {
     let record = Record::unwritten(RecordBody::new(body.to_vec()), IndexColumns::default());
@@ -20,9 +28,8 @@ async fn write(store: &Arc<Store>, writes: GroupWrites<'_>) {
     assert!(matches!(outcome, Ok(TransactionOutcome::Committed)));
 }
 
-#[tokio::test]
-async fn questions_are_answered_and_absent_rows_left_out() {
-    let scratch = ScratchDirectory::new();
+async fn questions_are_answered_and_absent_rows_left_out(tested: TestedDatabase) {
+    let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     for key in ["m/a", "m/b", "m/c"] {
         put(&store, data(key), "1").await;
@@ -46,9 +53,8 @@ async fn questions_are_answered_and_absent_rows_left_out() {
     assert_eq!((state.counters["nothing"], state.counters["cubbyhole/"]), (0, 0));
 }
 
-#[tokio::test]
-async fn plan_sees_committed_state_and_may_roll_back() {
-    let scratch = ScratchDirectory::new();
+async fn plan_sees_committed_state_and_may_roll_back(tested: TestedDatabase) {
+    let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let (before, address) = (store.flushes(), data("a"));
@@ -65,9 +71,8 @@ async fn plan_sees_committed_state_and_may_roll_back() {
     put(&store, data("b"), "1").await;
 }
 
-#[tokio::test]
-async fn group_writes_rows_and_identity_at_once() {
-    let scratch = ScratchDirectory::new();
+async fn group_writes_rows_and_identity_at_once(tested: TestedDatabase) {
+    let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     let (database, name) = (store.database(), "of a test");
     put(&store, data("old"), "1").await;
@@ -86,9 +91,8 @@ async fn group_writes_rows_and_identity_at_once() {
     assert!(!database.identity_rows().await.unwrap().contains_key(name));
 }
 
-#[tokio::test]
-async fn reader_sees_state_of_its_beginning() {
-    let scratch = ScratchDirectory::new();
+async fn reader_sees_state_of_its_beginning(tested: TestedDatabase) {
+    let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let mut reader = store.database().begin_snapshot().await.unwrap();
@@ -101,9 +105,8 @@ async fn reader_sees_state_of_its_beginning() {
     assert_eq!(store.database().list_keys(&range, 9).await.unwrap(), ["a", "b"]);
 }
 
-#[tokio::test]
-async fn closed_database_refuses_every_operation() {
-    let scratch = ScratchDirectory::new();
+async fn closed_database_refuses_every_operation(tested: TestedDatabase) {
+    let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     store.close().await;
     let (database, address) = (store.database(), data("a"));

@@ -7,12 +7,14 @@ use futures_util::stream::BoxStream;
 
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
+use crate::postgres::PostgresReader;
 use crate::raw_record::{FillFault, RawRecord, RawRecordResult};
 use crate::sqlite::{SqliteFiller, SqliteReader};
 
 /// A long read on a connection of its own. All answers are of one state.
 pub(crate) enum DatabaseReader {
     Sqlite(SqliteReader),
+    Postgres(PostgresReader),
 }
 
 impl DatabaseReader {
@@ -28,6 +30,7 @@ impl DatabaseReader {
     pub(crate) async fn identity_rows(&mut self) -> Result<MetaRows, StoreFault> {
         match self {
             Self::Sqlite(reader) => reader.identity_rows().await,
+            Self::Postgres(reader) => reader.identity_rows().await,
         }
     }
 
@@ -38,6 +41,7 @@ impl DatabaseReader {
     pub(crate) async fn count_records(&mut self) -> Result<u64, StoreFault> {
         match self {
             Self::Sqlite(reader) => reader.count_records().await,
+            Self::Postgres(reader) => reader.count_records().await,
         }
     }
 
@@ -48,6 +52,7 @@ impl DatabaseReader {
     pub(crate) async fn find_damage(&mut self) -> Result<Vec<String>, StoreFault> {
         match self {
             Self::Sqlite(reader) => reader.find_damage().await,
+            Self::Postgres(_) => Ok(PostgresReader::find_damage()),
         }
     }
 
@@ -55,6 +60,7 @@ impl DatabaseReader {
     pub(crate) fn records(&mut self) -> BoxStream<'_, Result<RawRecordResult, StoreFault>> {
         match self {
             Self::Sqlite(reader) => reader.records(),
+            Self::Postgres(reader) => reader.records(),
         }
     }
 
@@ -62,6 +68,7 @@ impl DatabaseReader {
     pub(crate) async fn close(self) {
         match self {
             Self::Sqlite(reader) => reader.close().await,
+            Self::Postgres(reader) => reader.close().await,
         }
     }
 }

@@ -175,7 +175,7 @@ pub async fn check_directory(
             file.display()
         )));
     }
-    let identity = identity::read(path).await?.ok_or_else(empty)?;
+    let identity = identity::read(DatabasePlace::SqliteIn(path)).await?.ok_or_else(empty)?;
     let mut check = RecordCheck::new(open_seal(&identity, shares, path)?, observe);
     let mut reader = DatabasePlace::SqliteIn(path).open_for_check().await?;
     let read = check_database(&mut reader, &mut check).await;

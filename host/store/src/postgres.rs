@@ -1,0 +1,53 @@
+//! The database on PostgreSQL: the only folder with its SQL, and the only user of its driver.
+//!
+//! This file prevents two dialects in one place, as `crate::sqlite` does: every file here serves
+//! the operations of `crate::database` and nothing else of the store.
+//!
+//! # Rules of this folder
+//!
+//! - **Plain SQL**, which compatible databases share: no `LISTEN`, no advisory locks, no temporary
+//!   tables, no code blocks, no functions of transaction numbers. Sizes are the only exception, and
+//!   an error there changes nothing.
+//! - **Texts sort by bytes**: columns have the collation `"C"`. PostgreSQL stores no zero byte in a
+//!   text, so bounds are rewritten without zero bytes (`text_bounds`), and an address with a zero
+//!   byte is absent.
+//! - **Few round trips.** A group takes four: the begin with the time limits, all questions as one
+//!   statement, all puts with the counters and the identity as one statement, and the commit;
+//!   deletions take a fifth. Lists of values are arrays, so that a statement has the same text for
+//!   any number of rows and stays prepared.
+//! - **Transactions that write are serializable**, and run one after another on a single connection
+//!   of this process. The database refuses write skew and phantoms of other processes with 40001;
+//!   such a transaction is repeated a bounded number of times.
+//! - **Every commit changes the row of `writer`**, and so holds the lock of this row until the
+//!   commit is decided. The inspection of an unknown outcome first waits for the lock
+//!   (`PostgresDatabase::look_up_stamps`): otherwise a commit that is still on its way would be
+//!   reported as not stored.
+//! - **Counters of stored bytes** are changed by the statement that writes the rows, from the sizes
+//!   of the new rows and of the rows that are replaced.
+//! - **A read is one statement**, and so sees one state. A read on an idle connection that turns
+//!   out to be dead is repeated on a new connection.
+//!
+//! Start at `connections`. `postgres_error` gives errors their meaning, and `statement_draft`
+//! collects text and values of a statement. Each other file adds the operations of one subject to
+//! [`PostgresDatabase`].
+
+mod connections;
+mod due_queries;
+mod group_commit;
+mod group_questions;
+mod group_writes;
+mod long_reads;
+mod meta_table;
+mod postgres_error;
+mod readers;
+mod row_queries;
+mod server_address;
+mod server_figures;
+mod statement_draft;
+mod stored_counts;
+mod text_bounds;
+
+pub(crate) use connections::PostgresDatabase;
+pub(crate) use long_reads::PostgresReader;
+pub(crate) use meta_table::read_meta;
+pub(crate) use server_address::name_of;

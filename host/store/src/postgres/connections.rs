@@ -1,0 +1,287 @@
+//! The connections to PostgreSQL and their isolation, which is chosen in this file only.
+//!
+//! A single connection of this process writes, so that the transactions of a process never lose a
+//! race against each other. Transactions are serializable, because another process may write.
+
+#[cfg(test)]
+mod tests;
+
+use std::mem;
+use std::panic::AssertUnwindSafe;
+use std::sync::Mutex as ThreadMutex;
+use std::time::{Duration, Instant};
+
+use bulkhead_wire::duration_histogram::DurationHistogram;
+use futures_util::FutureExt as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use tokio::sync::{Mutex, watch};
+
+use crate::activity::ActivityCounter;
+use crate::cipher;
+use crate::failpoint;
+use crate::fault::StoreFault;
+use crate::options::{FlushPolicy, PostgresPlace};
+use crate::write_condition::{WriteCondition, WriteWatch};
+use crate::write_failure::{TransactionOutcome, WriteFailure};
+
+use super::postgres_error::PostgresError;
+use super::readers::{SessionPool, discard};
+use super::server_address::{TableNames, connect, connect_options};
+use super::server_figures::MeasuredSizes;
+use super::statement_draft::{StatementDraft, run_script};
+
+/// Begins a transaction that writes. The limits end the transaction of a client that is gone,
+/// which would otherwise hold the lock of the row of `writer` until the server's TCP keepalive,
+/// often for hours.
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE; \
+     SET LOCAL statement_timeout = '30s'; \
+     SET LOCAL idle_in_transaction_session_timeout = '30s'";
+/// Lets a commit return before the flush, for benchmarks.
+const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
+/// Maximum attempts of a transaction that other processes interfere with.
+const ATTEMPTS: u32 = 8;
+/// Maximum pause before the second attempt, in milliseconds; the maximum doubles each time.
+const FIRST_PAUSE: u64 = 4;
+
+/// An open PostgreSQL database.
+pub(crate) struct PostgresDatabase {
+    options: PgConnectOptions,
+    flushing: FlushPolicy,
+    pub(super) tables: TableNames,
+    pub(super) readers: SessionPool,
+    writer: Mutex<WriterSlot>,
+    condition: WriteWatch,
+    pub(super) flushes: ActivityCounter,
+    pub(super) flush_time: DurationHistogram,
+    pub(super) sizes: ThreadMutex<MeasuredSizes>,
+}
+
+/// The only writing connection. The holder of the lock takes the connection out and returns the
+/// connection only without an open transaction.
+enum WriterSlot {
+    Ready(PgConnection),
+    /// The next transaction opens a new connection.
+    Lost,
+    Closed,
+}
+
+/// An error of a transaction, and its position before or after the commit statement.
+struct BrokenTransaction {
+    error: PostgresError,
+    is_committing: bool,
+}
+
+impl From<PostgresError> for BrokenTransaction {
+    fn from(error: PostgresError) -> BrokenTransaction {
+        BrokenTransaction { error, is_committing: false }
+    }
+}
+
+impl PostgresDatabase {
+    /// Opens the writing connection.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`] if the URL cannot be read or the database has another encoding than
+    /// UTF-8; [`StoreFault::Unavailable`] if the server cannot be reached.
+    pub(crate) async fn open(
+        place: &PostgresPlace,
+        flushing: FlushPolicy,
+    ) -> Result<PostgresDatabase, StoreFault> {
+        let options = connect_options(place)?;
+        let mut writer = connect(&options).await?;
+        check_encoding(&mut writer).await?;
+        Ok(PostgresDatabase {
+            readers: SessionPool::new(options.clone()),
+            options,
+            flushing,
+            tables: TableNames::of(place),
+            writer: Mutex::new(WriterSlot::Ready(writer)),
+            condition: WriteWatch::default(),
+            flushes: ActivityCounter::default(),
+            flush_time: DurationHistogram::default(),
+            sizes: ThreadMutex::default(),
+        })
+    }
+
+    /// Returns `None`: a server decides itself whether it goes on after an I/O error.
+    pub(crate) fn stopped(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns the ability to write, as the last write showed.
+    pub(crate) fn write_condition(&self) -> WriteCondition {
+        self.condition.condition()
+    }
+
+    /// Returns a receiver of the changes of [`PostgresDatabase::write_condition`].
+    pub(crate) fn write_changes(&self) -> watch::Receiver<WriteCondition> {
+        self.condition.subscribe()
+    }
+
+    /// Opens a connection besides the pool.
+    ///
+    /// # Errors
+    /// The error of the driver.
+    pub(super) async fn connect(&self) -> Result<PgConnection, PostgresError> {
+        self.readers.connect().await
+    }
+
+    /// Runs the statements, which depend on no answer, in a serializable transaction. Repeats the
+    /// transaction if other processes interfere.
+    ///
+    /// # Errors
+    /// [`StoreFault::Conflict`] if other processes interfered each time;
+    /// [`StoreFault::Unavailable`] if the database failed, in which case nothing is acknowledged.
+    pub(super) async fn write(&self, statements: &[StatementDraft]) -> Result<(), StoreFault> {
+        let mut attempts = 1;
+        loop {
+            let plan = |_| Ok(Some(statements.to_vec()));
+            match self.transact(None, plan).await {
+                Err(WriteFailure::Interfered) if attempts < ATTEMPTS => {
+                    pause_before(attempts).await;
+                    attempts += 1;
+                }
+                outcome => return Ok(outcome.map(drop)?),
+            }
+        }
+    }
+
+    /// Runs **every write of the store**, one after another. In a separate transaction, the
+    /// questions run, then `plan` makes the writes from the answers; `None` rolls back. After any
+    /// error, and if the future is dropped half-way, the connection and the transaction are
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`WriteFailure`].
+    pub(super) async fn transact(
+        &self,
+        questions: Option<StatementDraft>,
+        plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
+    ) -> Result<TransactionOutcome, WriteFailure> {
+        let mut writer = self.writer.lock().await;
+        let begun = self.begin(&mut writer).await;
+        let mut connection = begun.map_err(|error| self.failure(error.into()))?;
+        // A panic must not end the task that commits for all requests.
+        let outcome = self.run(&mut connection, questions, plan);
+        let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
+        let broken = match outcome {
+            Ok(Ok(outcome)) => {
+                *writer = WriterSlot::Ready(connection);
+                self.condition.note_end(outcome);
+                self.count_commit(outcome);
+                return Ok(outcome);
+            }
+            Ok(Err(broken)) => self.failure(broken),
+            Err(_) => WriteFailure::Unknown("a fault of Bulkhead itself".into()),
+        };
+        discard(connection).await;
+        Err(broken)
+    }
+
+    /// Returns the writing connection with an open transaction. A connection that died while it
+    /// was idle is replaced.
+    async fn begin(&self, writer: &mut WriterSlot) -> Result<PgConnection, PostgresError> {
+        failpoint::reach("commit.begin")?;
+        let mut text = BEGIN_WRITE.to_owned();
+        if self.flushing == FlushPolicy::Never {
+            text.push_str("; ");
+            text.push_str(WITHOUT_FLUSH);
+        }
+        match mem::replace(writer, WriterSlot::Lost) {
+            WriterSlot::Ready(mut connection) => match run_script(&mut connection, &text).await {
+                Ok(()) => return Ok(connection),
+                Err(error) if !error.ends_session() => return Err(error),
+                Err(_) => {}
+            },
+            WriterSlot::Lost => {}
+            WriterSlot::Closed => {
+                *writer = WriterSlot::Closed;
+                return Err(PostgresError::closed());
+            }
+        }
+        let mut connection = connect(&self.options).await?;
+        run_script(&mut connection, &text).await?;
+        Ok(connection)
+    }
+
+    async fn run(
+        &self,
+        connection: &mut PgConnection,
+        questions: Option<StatementDraft>,
+        plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
+    ) -> Result<TransactionOutcome, BrokenTransaction> {
+        let answers = match questions {
+            Some(questions) => questions.fetch(connection).await?,
+            None => Vec::new(),
+        };
+        let Some(writes) = plan(answers)? else {
+            run_script(connection, "ROLLBACK").await?;
+            return Ok(TransactionOutcome::Conflict);
+        };
+        failpoint::reach("commit.planned").map_err(PostgresError::from)?;
+        let begun = Instant::now();
+        for statement in writes {
+            statement.fetch(connection).await?;
+        }
+        let committing = |error| BrokenTransaction { error, is_committing: true };
+        run_script(connection, "COMMIT").await.map_err(committing)?;
+        self.flush_time.observe(begun.elapsed());
+        failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
+        Ok(TransactionOutcome::Committed)
+    }
+
+    /// Changes the tables behind the store's back. Knows the literals of SQLite for bytes.
+    #[cfg(test)]
+    pub(crate) async fn edit(&self, script: &str) {
+        let script = script.replace("x'00'", "decode('00', 'hex')");
+        let script = script.replace("x''", "decode('', 'hex')");
+        let path = format!("SET LOCAL search_path = \"{}\"; ", self.tables.schema);
+        self.write(&[StatementDraft::script(path + &script)]).await.unwrap();
+    }
+
+    fn failure(&self, broken: BrokenTransaction) -> WriteFailure {
+        let failure = broken.error.into_failure(broken.is_committing);
+        self.condition.note_failure(&failure);
+        failure
+    }
+
+    /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
+    /// known to be stored.
+    pub(crate) fn count_commit(&self, outcome: TransactionOutcome) {
+        if outcome == TransactionOutcome::Committed {
+            self.flushes.increment();
+        }
+    }
+
+    /// Waits for the current write and closes all connections; later calls fail.
+    pub(crate) async fn close(&self) {
+        self.readers.close().await;
+        let mut writer = self.writer.lock().await;
+        if let WriterSlot::Ready(connection) = mem::replace(&mut *writer, WriterSlot::Closed) {
+            discard(connection).await;
+        }
+    }
+}
+
+/// Checks that the database stores any text.
+async fn check_encoding(connection: &mut PgConnection) -> Result<(), StoreFault> {
+    use sqlx::Row as _;
+    let rows = StatementDraft::of("SHOW server_encoding").fetch(connection).await?;
+    let encoding: Option<String> = rows.first().and_then(|row| row.try_get(0).ok());
+    match encoding.as_deref() {
+        Some("UTF8") => Ok(()),
+        other => Err(StoreFault::Refused(format!(
+            "the database has the encoding {:?}, and the store needs \"UTF8\"; create a database \
+             with ENCODING 'UTF8'",
+            other.unwrap_or("unknown")
+        ))),
+    }
+}
+
+/// Waits a random time after this many attempts, so that processes that interfered with each other
+/// do not meet again.
+pub(super) async fn pause_before(attempts: u32) {
+    let most = FIRST_PAUSE << attempts.min(8);
+    let random = cipher::random().map_or(0, u64::from_be_bytes);
+    tokio::time::sleep(Duration::from_millis(random % most)).await;
+}

@@ -1,0 +1,116 @@
+//! Due work: finds due records by index, without loading other records and without walking over a
+//! backlog.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+
+use crate::due::{DueRecord, LANES, LaneHead};
+use crate::fault::StoreFault;
+use crate::record::{Address, Space};
+use crate::rows::column;
+
+use super::connections::PostgresDatabase;
+use super::postgres_error::PostgresError;
+use super::statement_draft::StatementDraft;
+use super::text_bounds::{at_or_after, is_storable, number};
+
+/// Returns the query that steps from lane to lane in byte order, and finds the head of each lane.
+fn lane_walk(record: &str) -> String {
+    format!(
+        "WITH RECURSIVE walked (lane, steps) AS ( \
+         (SELECT r.lane, 1 FROM {record} AS r \
+             WHERE r.space = $1 AND r.lane >= $2 AND r.lane < $3 AND r.due IS NOT NULL \
+             ORDER BY r.space, r.lane LIMIT 1) \
+         UNION ALL \
+         SELECT following.lane, walked.steps + 1 FROM walked CROSS JOIN LATERAL ( \
+             SELECT r.lane FROM {record} AS r \
+             WHERE r.space = $1 AND r.lane > walked.lane AND r.lane < $3 AND r.due IS NOT NULL \
+             ORDER BY r.space, r.lane LIMIT 1) AS following \
+         WHERE walked.steps < $4) \
+         SELECT walked.lane, head.due FROM walked CROSS JOIN LATERAL ( \
+             SELECT r.due FROM {record} AS r \
+             WHERE r.space = $1 AND r.lane = walked.lane AND r.due IS NOT NULL \
+             ORDER BY r.due LIMIT 1) AS head \
+         ORDER BY walked.lane"
+    )
+}
+
+impl PostgresDatabase {
+    /// As [`Database::lane_heads`](crate::database::Database::lane_heads).
+    pub(crate) async fn lane_heads(
+        &self,
+        space: Space,
+        (first, end): (&str, &str),
+    ) -> Result<Vec<LaneHead>, StoreFault> {
+        let query = StatementDraft::of(lane_walk(&self.tables.record)).with(number(space))?;
+        let query = query.with(at_or_after(first))?.with(at_or_after(end))?;
+        let most = i32::try_from(LANES).unwrap_or(i32::MAX);
+        let rows = self.readers.fetch(query.with(most)?).await?;
+        let head =
+            |row: &PgRow| Ok(LaneHead { lane: row.try_get("lane")?, due: row.try_get("due")? });
+        let heads: Result<_, sqlx::Error> = rows.iter().map(head).collect();
+        Ok(heads.map_err(PostgresError::from)?)
+    }
+
+    /// As [`Database::due_in_lane`](crate::database::Database::due_in_lane).
+    pub(crate) async fn due_in_lane(
+        &self,
+        (space, lane): (Space, &str),
+        until: u64,
+        limit: u32,
+    ) -> Result<Vec<DueRecord>, StoreFault> {
+        if !is_storable(lane) {
+            return Ok(Vec::new());
+        }
+        let text = format!(
+            "SELECT space, key, due, lane, owner FROM {} \
+             WHERE space = $1 AND lane = $2 AND due <= $3 ORDER BY due, number LIMIT $4",
+            self.tables.record
+        );
+        let query = StatementDraft::of(text).with(number(space))?.with(lane)?;
+        let query = query.with(column(until))?.with(i64::from(limit))?;
+        let rows = self.readers.fetch(query).await?;
+        let parsed: Result<_, sqlx::Error> =
+            rows.iter().filter_map(|row| parse_due(row).transpose()).collect();
+        Ok(parsed.map_err(PostgresError::from)?)
+    }
+
+    /// As [`Database::count_in_lane`](crate::database::Database::count_in_lane).
+    pub(crate) async fn count_in_lane(
+        &self,
+        (space, lane): (Space, &str),
+        at_most: u32,
+    ) -> Result<u32, StoreFault> {
+        if !is_storable(lane) {
+            return Ok(0);
+        }
+        let text = format!(
+            "SELECT 1 FROM {} WHERE space = $1 AND lane = $2 AND due IS NOT NULL LIMIT $3",
+            self.tables.record
+        );
+        let query = StatementDraft::of(text).with(number(space))?.with(lane)?;
+        self.count_of(query.with(i64::from(at_most))?).await
+    }
+
+    /// As [`Database::next_due`](crate::database::Database::next_due).
+    pub(crate) async fn next_due(&self, moment: Option<u64>) -> Result<Option<u64>, StoreFault> {
+        let text =
+            format!("SELECT due FROM {} WHERE due > $1 ORDER BY due LIMIT 1", self.tables.record);
+        let rows = self.readers.fetch(StatementDraft::of(text).with(moment.map_or(-1, column))?);
+        let earliest = rows.await?.first().map(|row| row.try_get::<i64, _>("due")).transpose();
+        let earliest = earliest.map_err(PostgresError::from)?;
+        Ok(earliest.and_then(|due| u64::try_from(due).ok()))
+    }
+}
+
+/// Returns `None` for a kind or time that no version of Bulkhead writes: such a row is not due
+/// work.
+fn parse_due(row: &PgRow) -> Result<Option<DueRecord>, sqlx::Error> {
+    let space = Space::of_number(i64::from(row.try_get::<i16, _>("space")?));
+    let due = u64::try_from(row.try_get::<i64, _>("due")?).ok();
+    let Some((space, due)) = space.zip(due) else {
+        return Ok(None);
+    };
+    let address = Address { space, key: row.try_get("key")? };
+    Ok(Some(DueRecord { address, due, lane: row.try_get("lane")?, owner: row.try_get("owner")? }))
+}

@@ -1,0 +1,91 @@
+//! Group commit, and the inspection of a commit with an unknown outcome.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use crate::fault::StoreFault;
+use crate::record::Address;
+use crate::write_failure::{TransactionOutcome, WriteFailure};
+
+use super::connections::{PostgresDatabase, pause_before};
+use super::group_questions::GroupQuestions;
+use super::group_writes;
+use super::postgres_error::PostgresError;
+use super::readers::discard;
+use super::statement_draft::{StatementDraft, run_script};
+
+/// Time in which a server may come back before the inspection of a commit is given up.
+const RETURN_TIME: Duration = Duration::from_secs(30);
+/// Begins the inspection. Each statement sees everything committed before the statement.
+const BEGIN_INSPECTION: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = '30s'";
+
+impl PostgresDatabase {
+    /// As [`Database::read_state`](crate::database::Database::read_state).
+    pub(crate) async fn read_state<'a>(
+        &self,
+        questions: StateQuestions<'a>,
+    ) -> Result<CommittedState<'a>, StoreFault> {
+        let questions = GroupQuestions::of(questions);
+        let rows = match questions.statement(&self.tables)? {
+            Some(statement) => self.readers.fetch(statement).await?,
+            None => Vec::new(),
+        };
+        Ok(questions.state(&rows)?)
+    }
+
+    /// As [`Database::commit_group`](crate::database::Database::commit_group).
+    pub(crate) async fn commit_group<'a, 'w>(
+        &self,
+        questions: StateQuestions<'a>,
+        plan: impl FnOnce(CommittedState<'a>) -> Option<GroupWrites<'w>>,
+    ) -> Result<TransactionOutcome, WriteFailure> {
+        let questions = GroupQuestions::of(questions);
+        let statement = questions.statement(&self.tables);
+        let statement = statement.map_err(|error| error.into_failure(false))?;
+        let tables = &self.tables;
+        self.transact(statement, |rows| match plan(questions.state(&rows)?) {
+            Some(writes) => group_writes::statements_of(tables, &writes).map(Some),
+            None => Ok(None),
+        })
+        .await
+    }
+
+    /// As [`Database::look_up_stamps`](crate::database::Database::look_up_stamps). Waits until
+    /// every transaction that writes is decided, also one of a connection that was lost.
+    pub(crate) async fn look_up_stamps<'a>(
+        &self,
+        addresses: impl Iterator<Item = &'a Address>,
+    ) -> Result<BTreeMap<&'a Address, AddressState>, StoreFault> {
+        let questions = GroupQuestions::about_stamps(addresses);
+        let (begun, mut attempts) = (Instant::now(), 1);
+        loop {
+            match self.inspect(&questions).await {
+                Ok(state) => return Ok(state.stamps),
+                Err(error) if error.ends_session() && begun.elapsed() < RETURN_TIME => {
+                    pause_before(attempts).await;
+                    attempts += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn inspect<'a>(
+        &self,
+        questions: &GroupQuestions<'a>,
+    ) -> Result<CommittedState<'a>, PostgresError> {
+        let mut connection = self.connect().await?;
+        run_script(&mut connection, BEGIN_INSPECTION).await?;
+        let lock =
+            format!("SELECT commits FROM {} WHERE name = 'store' FOR UPDATE", self.tables.writer);
+        StatementDraft::of(lock).fetch(&mut connection).await?;
+        let rows = match questions.statement(&self.tables)? {
+            Some(statement) => statement.fetch(&mut connection).await?,
+            None => Vec::new(),
+        };
+        discard(connection).await;
+        questions.state(&rows)
+    }
+}

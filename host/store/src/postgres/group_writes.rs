@@ -1,0 +1,207 @@
+//! The writes of a group as statements: puts, counters and identity in one statement, deletions in
+//! a second.
+//!
+//! This file prevents counters of stored bytes that drift from the rows: the statement that writes
+//! rows also changes the counters, by the sizes of the new rows less the sizes of the rows before
+//! the statement. All parts of a statement see the state before the statement.
+
+use std::collections::BTreeSet;
+
+use crate::committed_state::GroupWrites;
+use crate::meta_rows::MetaChange;
+use crate::record::Address;
+use crate::rows::{SealedRow, column};
+use crate::stored_limit::{counters_of, size};
+
+use super::postgres_error::PostgresError;
+use super::server_address::TableNames;
+use super::statement_draft::StatementDraft;
+use super::text_bounds::{is_storable, number};
+
+/// The bytes for which a row counts (`crate::stored_limit`).
+pub(super) const ROW_SIZE: &str = "2 * octet_length(key) + 2 * octet_length(lane) \
+     + 2 * octet_length(owner) + octet_length(sealed) + 64";
+
+/// Returns the statements, which must run in one transaction and in their order.
+///
+/// # Errors
+/// The error for a row with a text that PostgreSQL does not store.
+pub(super) fn statements_of(
+    tables: &TableNames,
+    writes: &GroupWrites<'_>,
+) -> Result<Vec<StatementDraft>, PostgresError> {
+    if !writes.puts.iter().all(|row| is_storable_row(row)) {
+        return Err(PostgresError::zero_byte());
+    }
+    let mut statement = StatementDraft::of("WITH ");
+    let mut parts = Vec::new();
+    parts.extend(count(&mut statement, tables, writes)?);
+    parts.extend(put(&mut statement, tables, &writes.puts)?);
+    parts.extend(set_names(&mut statement, tables, &writes.identity)?);
+    parts.extend(remove_names(&mut statement, tables, &writes.identity)?);
+    statement.add(&parts.join(", "));
+    let mut statements = Vec::with_capacity(2);
+    let lock = format!("UPDATE {} SET commits = commits + 1 WHERE name = 'store'", tables.writer);
+    statements.push(if parts.is_empty() {
+        StatementDraft::of(lock)
+    } else {
+        statement.add(" ");
+        statement.add(&lock);
+        statement
+    });
+    statements.extend(delete(tables, &writes.deletes)?);
+    Ok(statements)
+}
+
+fn is_storable_row(row: &SealedRow) -> bool {
+    [&row.address.key, &row.lane, &row.owner].into_iter().all(|text| is_storable(text))
+}
+
+/// Returns the counter of which the table has a row; the counters of all callers are sums.
+pub(super) fn counter_of(address: &Address) -> Option<&str> {
+    counters_of(address).next()
+}
+
+/// Adds the sizes of the puts, and takes away the sizes of the rows that are replaced or deleted.
+fn count(
+    statement: &mut StatementDraft,
+    tables: &TableNames,
+    writes: &GroupWrites<'_>,
+) -> Result<Option<String>, PostgresError> {
+    let changed = writes.puts.iter().map(|row| {
+        let bytes = size(&row.address, &row.lane, &row.owner, row.sealed.len());
+        (counter_of(&row.address), &row.address, column(bytes))
+    });
+    let deleted = writes.deletes.iter().map(|address| (counter_of(address), *address, 0));
+    let (mut counters, mut spaces, mut keys, mut sizes) = (vec![], vec![], vec![], vec![]);
+    for (counter, address, bytes) in changed.chain(deleted) {
+        if let Some(counter) = counter.filter(|_| is_storable(&address.key)) {
+            counters.push(counter);
+            spaces.push(number(address.space));
+            keys.push(address.key.as_str());
+            sizes.push(bytes);
+        }
+    }
+    if counters.is_empty() {
+        return Ok(None);
+    }
+    let (counters, spaces) = (statement.bind(counters)?, statement.bind(spaces)?);
+    let (keys, sizes) = (statement.bind(keys)?, statement.bind(sizes)?);
+    let TableNames { record, stored, .. } = tables;
+    Ok(Some(format!(
+        "counted AS (INSERT INTO {stored} AS total (mount, bytes) \
+         SELECT given.counter, sum(given.size - coalesce(earlier.size, 0))::bigint \
+         FROM unnest({counters}::text[], {spaces}::smallint[], {keys}::text[], \
+             {sizes}::bigint[]) AS given (counter, space, key, size) \
+         LEFT JOIN LATERAL (SELECT {ROW_SIZE} AS size FROM {record} AS r \
+             WHERE r.space = given.space AND r.key = given.key LIMIT 1) AS earlier ON true \
+         GROUP BY given.counter HAVING sum(given.size - coalesce(earlier.size, 0)) <> 0 \
+         ORDER BY given.counter \
+         ON CONFLICT (mount) DO UPDATE SET bytes = total.bytes + excluded.bytes)"
+    )))
+}
+
+/// Inserts the rows, replacing existing rows. A replaced row keeps its number.
+fn put(
+    statement: &mut StatementDraft,
+    tables: &TableNames,
+    rows: &[&SealedRow],
+) -> Result<Option<String>, PostgresError> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let record = &tables.record;
+    let source = bind_rows(statement, rows)?;
+    Ok(Some(format!(
+        "put AS (INSERT INTO {record} ({COLUMNS}) SELECT {COLUMNS} FROM {source} \
+         ON CONFLICT (space, key) DO UPDATE SET stamp = excluded.stamp, due = excluded.due, \
+         lane = excluded.lane, owner = excluded.owner, created = excluded.created, \
+         modified = excluded.modified, sealed = excluded.sealed)"
+    )))
+}
+
+/// The columns of a row besides its number.
+pub(super) const COLUMNS: &str = "space, key, stamp, due, lane, owner, created, modified, sealed";
+
+/// Binds the columns of rows. Returns the table expression.
+fn bind_rows(statement: &mut StatementDraft, rows: &[&SealedRow]) -> Result<String, PostgresError> {
+    let each = rows.iter();
+    let spaces =
+        statement.bind(each.clone().map(|row| number(row.address.space)).collect::<Vec<_>>())?;
+    let keys = each.clone().map(|row| row.address.key.as_str()).collect::<Vec<_>>();
+    let keys = statement.bind(keys)?;
+    let stamps = each.clone().map(|row| row.stamp.0.as_slice()).collect::<Vec<_>>();
+    let stamps = statement.bind(stamps)?;
+    let due = statement.bind(each.clone().map(|row| row.due).collect::<Vec<_>>())?;
+    let lanes = statement.bind(each.clone().map(|row| row.lane.as_str()).collect::<Vec<_>>())?;
+    let owners = statement.bind(each.clone().map(|row| row.owner.as_str()).collect::<Vec<_>>())?;
+    let created = statement.bind(each.clone().map(|row| row.created).collect::<Vec<_>>())?;
+    let modified = statement.bind(each.clone().map(|row| row.modified).collect::<Vec<_>>())?;
+    let sealed = statement.bind(each.map(|row| row.sealed.as_slice()).collect::<Vec<_>>())?;
+    Ok(format!(
+        "unnest({spaces}::smallint[], {keys}::text[], {stamps}::bytea[], {due}::bigint[], \
+         {lanes}::text[], {owners}::text[], {created}::bigint[], {modified}::bigint[], \
+         {sealed}::bytea[]) AS given ({COLUMNS})"
+    ))
+}
+
+/// Writes the rows of the identity that have a value.
+fn set_names(
+    statement: &mut StatementDraft,
+    tables: &TableNames,
+    changes: &[MetaChange],
+) -> Result<Option<String>, PostgresError> {
+    let set = changes.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    let (names, values): (Vec<&str>, Vec<&[u8]>) = set.unzip();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let (names, values) = (statement.bind(names)?, statement.bind(values)?);
+    Ok(Some(format!(
+        "named AS (INSERT INTO {} (name, value) \
+         SELECT given.name, given.value FROM unnest({names}::text[], {values}::bytea[]) \
+             AS given (name, value) \
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value)",
+        tables.meta
+    )))
+}
+
+/// Removes the rows of the identity that have no value.
+fn remove_names(
+    statement: &mut StatementDraft,
+    tables: &TableNames,
+    changes: &[MetaChange],
+) -> Result<Option<String>, PostgresError> {
+    let removed = changes.iter().filter(|(_, value)| value.is_none());
+    let names: Vec<&str> = removed.map(|(name, _)| *name).collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let names = statement.bind(names)?;
+    Ok(Some(format!("unnamed AS (DELETE FROM {} WHERE name = ANY({names}::text[]))", tables.meta)))
+}
+
+/// Deletes rows, and the counters that are empty after the statement before.
+fn delete(
+    tables: &TableNames,
+    addresses: &[&Address],
+) -> Result<Option<StatementDraft>, PostgresError> {
+    let addresses: Vec<&Address> =
+        addresses.iter().copied().filter(|address| is_storable(&address.key)).collect();
+    if addresses.is_empty() {
+        return Ok(None);
+    }
+    let counters: BTreeSet<&str> =
+        addresses.iter().filter_map(|address| counter_of(address)).collect();
+    let spaces: Vec<i16> = addresses.iter().map(|address| number(address.space)).collect();
+    let keys: Vec<&str> = addresses.iter().map(|address| address.key.as_str()).collect();
+    let TableNames { record, stored, .. } = tables;
+    let statement = StatementDraft::of(format!(
+        "WITH removed AS (DELETE FROM {record} WHERE (space, key) IN \
+             (SELECT earlier.space, earlier.key FROM unnest($1::smallint[], $2::text[]) \
+                 AS earlier (space, key))) \
+         DELETE FROM {stored} WHERE mount = ANY($3::text[]) AND bytes <= 0"
+    ));
+    let counters: Vec<&str> = counters.into_iter().collect();
+    statement.with(spaces)?.with(keys)?.with(counters).map(Some)
+}

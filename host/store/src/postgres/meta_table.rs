@@ -1,0 +1,173 @@
+//! The schema, and the table `meta` with the store's identity.
+//!
+//! The versions of the schema are counted together with the versions of SQLite, so that a snapshot
+//! of one database can be restored to the other. The first version here is the fifth of SQLite.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use crate::directory;
+use crate::fault::StoreFault;
+use crate::meta_rows::{MetaChange, MetaRows};
+use crate::options::PostgresPlace;
+use crate::rows::SealedRow;
+
+use super::connections::PostgresDatabase;
+use super::group_writes;
+use super::postgres_error::PostgresError;
+use super::readers::discard;
+use super::server_address::{TableNames, connect, connect_options, name_of};
+use super::statement_draft::StatementDraft;
+
+/// The version of the schema that this file creates.
+const SCHEMA_VERSION: usize = 5;
+/// Name of the row with the version of the schema.
+const SCHEMA_ROW: &str = "schema";
+/// The tables that the schema creates. A schema with only some of them belongs to another program.
+const TABLES: [&str; 4] = ["meta", "record", "stored", "writer"];
+
+impl PostgresDatabase {
+    /// As [`Database::migrate`](crate::database::Database::migrate). No earlier version of the
+    /// schema exists.
+    pub(crate) async fn migrate(&self) -> Result<(), StoreFault> {
+        self.measure_sizes().await;
+        Ok(())
+    }
+
+    /// As [`Database::initialise`](crate::database::Database::initialise).
+    pub(crate) async fn initialise(
+        &self,
+        mut identity: Vec<MetaChange>,
+        records: &[SealedRow],
+    ) -> Result<(), StoreFault> {
+        identity.push(schema_row());
+        let writes = crate::committed_state::GroupWrites {
+            puts: records.iter().collect(),
+            deletes: Vec::new(),
+            identity,
+        };
+        let mut statements = vec![StatementDraft::script(creation(&self.tables))];
+        statements.extend(group_writes::statements_of(&self.tables, &writes)?);
+        self.write(&statements).await
+    }
+
+    /// As [`Database::identity_rows`](crate::database::Database::identity_rows).
+    pub(crate) async fn identity_rows(&self) -> Result<MetaRows, StoreFault> {
+        let found = self.readers.fetch(all_rows(&self.tables)).await?;
+        Ok(parse(&found)?)
+    }
+
+    /// As [`Database::change_identity`](crate::database::Database::change_identity).
+    pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
+        let writes =
+            crate::committed_state::GroupWrites { identity: changes, ..Default::default() };
+        self.write(&group_writes::statements_of(&self.tables, &writes)?).await?;
+        self.measure_sizes().await;
+        Ok(())
+    }
+}
+
+/// As [`DatabasePlace::read_identity`](crate::database::DatabasePlace::read_identity).
+pub(crate) async fn read_meta(place: &PostgresPlace) -> Result<Option<MetaRows>, StoreFault> {
+    let tables = TableNames::of(place);
+    let mut connection = connect(&connect_options(place)?).await?;
+    let outcome = rows_of_own(&mut connection, &tables).await;
+    discard(connection).await;
+    match outcome? {
+        OwnRows::Found(rows) => Ok(Some(rows)),
+        OwnRows::NoTables => Ok(None),
+        OwnRows::Foreign => {
+            Err(directory::unusable(&name_of(place), "holds tables of some other program"))
+        }
+    }
+}
+
+/// The content of a schema.
+enum OwnRows {
+    NoTables,
+    /// Some of the tables exist, and others do not.
+    Foreign,
+    Found(MetaRows),
+}
+
+async fn rows_of_own(
+    connection: &mut PgConnection,
+    tables: &TableNames,
+) -> Result<OwnRows, PostgresError> {
+    let text = "SELECT table_name::text FROM information_schema.tables \
+                WHERE table_schema = $1 AND table_name = ANY($2)";
+    let query = StatementDraft::of(text).with(tables.schema.as_str())?.with(TABLES.to_vec())?;
+    let found = query.fetch(connection).await?.len();
+    if found == 0 {
+        return Ok(OwnRows::NoTables);
+    }
+    if found < TABLES.len() {
+        return Ok(OwnRows::Foreign);
+    }
+    rows(connection, tables).await.map(OwnRows::Found)
+}
+
+/// Returns all rows of `meta`.
+///
+/// # Errors
+/// The error of the database.
+pub(super) async fn rows(
+    connection: &mut PgConnection,
+    tables: &TableNames,
+) -> Result<MetaRows, PostgresError> {
+    parse(&all_rows(tables).fetch(connection).await?)
+}
+
+fn all_rows(tables: &TableNames) -> StatementDraft {
+    StatementDraft::of(format!("SELECT name, value FROM {}", tables.meta))
+}
+
+fn parse(rows: &[PgRow]) -> Result<MetaRows, PostgresError> {
+    let pair = |row: &PgRow| Ok((row.try_get("name")?, row.try_get("value")?));
+    let pairs: Result<BTreeMap<String, Vec<u8>>, sqlx::Error> = rows.iter().map(pair).collect();
+    Ok(pairs?)
+}
+
+/// Returns the row with the version of the schema.
+pub(super) fn schema_row() -> MetaChange {
+    (SCHEMA_ROW, Some(SCHEMA_VERSION.to_string().into_bytes()))
+}
+
+/// Returns the statements that create the tables.
+pub(super) fn creation(tables: &TableNames) -> String {
+    let TableNames { record, meta, stored, writer, .. } = tables;
+    format!(
+        "CREATE TABLE {meta} (
+             name text COLLATE \"C\" NOT NULL PRIMARY KEY,
+             value bytea NOT NULL
+         );
+         CREATE TABLE {record} (
+             space smallint NOT NULL,
+             key text COLLATE \"C\" NOT NULL,
+             stamp bytea NOT NULL,
+             due bigint,
+             lane text COLLATE \"C\" NOT NULL,
+             owner text COLLATE \"C\" NOT NULL,
+             created bigint,
+             modified bigint,
+             sealed bytea NOT NULL,
+             number bigint GENERATED BY DEFAULT AS IDENTITY UNIQUE,
+             PRIMARY KEY (space, key)
+         );
+         CREATE INDEX record_by_due ON {record} (due) WHERE due IS NOT NULL;
+         CREATE INDEX record_by_owner ON {record} (space, owner, number) WHERE owner <> '';
+         CREATE INDEX record_by_lane_due ON {record} (space, lane, due, number)
+             WHERE due IS NOT NULL;
+         CREATE TABLE {stored} (
+             mount text COLLATE \"C\" NOT NULL PRIMARY KEY,
+             bytes bigint NOT NULL
+         );
+         CREATE TABLE {writer} (
+             name text COLLATE \"C\" NOT NULL PRIMARY KEY,
+             commits bigint NOT NULL
+         );
+         INSERT INTO {writer} (name, commits) VALUES ('store', 0);"
+    )
+}

@@ -1,0 +1,160 @@
+//! The pool of reading connections, each used by a single read at a time.
+//!
+//! This file prevents a restart of the database from failing the reads after it: a read on an idle
+//! connection that turns out to be dead is repeated once, on a new connection. A connection is not
+//! used again after an error, or if the reader went away half-way. No connection is asked whether
+//! it is alive before a read, which would be a round trip for each read.
+
+use std::mem;
+use std::sync::Mutex;
+
+use bulkhead_wire::sync;
+use futures_util::TryStreamExt as _;
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use tokio::sync::Semaphore;
+
+use crate::activity::ActivityCounter;
+
+use super::postgres_error::PostgresError;
+use super::server_address::connect;
+use super::statement_draft::{StatementDraft, in_time};
+
+/// Maximum number of reading connections.
+const READERS: u32 = 16;
+
+/// Idle connections, and permits for the connections in use.
+pub(super) struct SessionPool {
+    options: PgConnectOptions,
+    idle: Mutex<Vec<PgConnection>>,
+    places: Semaphore,
+    reads: ActivityCounter,
+}
+
+impl SessionPool {
+    /// Creates the pool without opening a connection.
+    pub(super) fn new(options: PgConnectOptions) -> SessionPool {
+        SessionPool {
+            options,
+            idle: Mutex::default(),
+            places: Semaphore::new(READERS as usize),
+            reads: ActivityCounter::default(),
+        }
+    }
+
+    /// Runs a statement that writes nothing, as soon as a connection is free. Returns the rows.
+    ///
+    /// # Errors
+    /// The error of the database; the error of a closed database after the close.
+    pub(super) async fn fetch(
+        &self,
+        statement: StatementDraft,
+    ) -> Result<Vec<PgRow>, PostgresError> {
+        self.reads.increment();
+        let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
+        let idle = sync::lock(&self.idle).pop();
+        if let Some(mut connection) = idle {
+            match statement.clone().fetch(&mut connection).await {
+                Ok(rows) => {
+                    sync::lock(&self.idle).push(connection);
+                    return Ok(rows);
+                }
+                Err(error) if !error.ends_session() => return Err(error),
+                // The other idle connections are probably dead, too.
+                Err(_) => sync::lock(&self.idle).clear(),
+            }
+        }
+        let mut connection = connect(&self.options).await?;
+        let rows = statement.fetch(&mut connection).await?;
+        sync::lock(&self.idle).push(connection);
+        Ok(rows)
+    }
+
+    /// Runs a statement that writes nothing, and passes each row to `take` until `take` returns
+    /// `false`. The connection is new if there is an error before the first row.
+    ///
+    /// # Errors
+    /// As [`SessionPool::fetch`], and the errors of `take`.
+    pub(super) async fn visit<E>(
+        &self,
+        statement: StatementDraft,
+        mut take: impl FnMut(PgRow) -> Result<bool, E>,
+    ) -> Result<(), E>
+    where
+        E: From<PostgresError>,
+    {
+        self.reads.increment();
+        let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
+        let idle = sync::lock(&self.idle).pop();
+        if let Some(mut connection) = idle {
+            match first_row(statement.clone(), &mut connection, &mut take).await {
+                Ok(outcome) => {
+                    outcome?;
+                    sync::lock(&self.idle).push(connection);
+                    return Ok(());
+                }
+                Err(error) if !error.ends_session() => return Err(error.into()),
+                Err(_) => sync::lock(&self.idle).clear(),
+            }
+        }
+        let mut connection = connect(&self.options).await?;
+        first_row(statement, &mut connection, &mut take).await??;
+        sync::lock(&self.idle).push(connection);
+        Ok(())
+    }
+
+    /// Opens a connection for a long read, which would otherwise occupy a place of the readers.
+    ///
+    /// # Errors
+    /// The error of the driver.
+    pub(super) async fn connect(&self) -> Result<PgConnection, PostgresError> {
+        if self.places.is_closed() {
+            return Err(PostgresError::closed());
+        }
+        connect(&self.options).await
+    }
+
+    /// Returns the number of reads so far.
+    pub(super) fn reads(&self) -> u64 {
+        self.reads.read()
+    }
+
+    /// Waits for the current readers and closes their connections; later readers are refused.
+    pub(super) async fn close(&self) {
+        let Ok(all) = self.places.acquire_many(READERS).await else { return };
+        self.places.close();
+        let idle = mem::take(&mut *sync::lock(&self.idle));
+        for connection in idle {
+            discard(connection).await;
+        }
+        drop(all);
+    }
+}
+
+/// Passes the rows to `take`. The outer error is from before the first row, when the statement may
+/// be repeated; the inner result is the end of the visit.
+async fn first_row<E: From<PostgresError>>(
+    statement: StatementDraft,
+    connection: &mut PgConnection,
+    take: &mut impl FnMut(PgRow) -> Result<bool, E>,
+) -> Result<Result<(), E>, PostgresError> {
+    let (text, bound) = statement.into_query();
+    let mut rows = sqlx::query_with(text, bound).fetch(connection);
+    let mut next = in_time(rows.try_next()).await?;
+    let visit = async {
+        while let Some(row) = next {
+            if !take(row)? {
+                break;
+            }
+            next = in_time(rows.try_next()).await?;
+        }
+        Ok(())
+    };
+    Ok(visit.await)
+}
+
+/// Closes a connection that is no longer needed. An open transaction ends with the connection in
+/// any case.
+pub(super) async fn discard(connection: PgConnection) {
+    drop(in_time(connection.close()).await);
+}

@@ -1,0 +1,67 @@
+//! The figures of a database: commits and their times, reads, and the remembered size.
+
+use std::time::{Duration, Instant};
+
+use bulkhead_wire::duration_histogram::HistogramReading;
+use bulkhead_wire::sync;
+use sqlx::Row as _;
+
+use crate::activity::DatabaseSizes;
+
+use super::connections::PostgresDatabase;
+use super::postgres_error::PostgresError;
+use super::statement_draft::StatementDraft;
+
+/// Minimum time between two measurements of the size.
+const SIZE_AGE: Duration = Duration::from_secs(60);
+
+/// The size of the tables with their indexes, as last measured.
+#[derive(Default)]
+pub(super) struct MeasuredSizes {
+    bytes: Option<u64>,
+    measured: Option<Instant>,
+}
+
+impl PostgresDatabase {
+    /// Returns the number of commits since the database was opened.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.read()
+    }
+
+    /// Returns the times of the writes and the commit.
+    pub(crate) fn flush_time(&self) -> HistogramReading {
+        self.flush_time.read()
+    }
+
+    /// Returns the number of reads of single states so far.
+    pub(crate) fn read_queries(&self) -> u64 {
+        self.readers.reads()
+    }
+
+    /// Returns the size as last measured. The log of the server is no file of this machine.
+    pub(crate) fn sizes(&self) -> DatabaseSizes {
+        DatabaseSizes { database: sync::lock(&self.sizes).bytes, log: None }
+    }
+
+    /// Measures the size, unless the last measurement is young. An error, such as that of a
+    /// compatible database without this function, leaves the size unknown.
+    pub(super) async fn measure_sizes(&self) {
+        {
+            let mut sizes = sync::lock(&self.sizes);
+            if sizes.measured.is_some_and(|measured| measured.elapsed() < SIZE_AGE) {
+                return;
+            }
+            sizes.measured = Some(Instant::now());
+        }
+        let measured = self.measured_bytes().await.ok().flatten();
+        sync::lock(&self.sizes).bytes = measured;
+    }
+
+    async fn measured_bytes(&self) -> Result<Option<u64>, PostgresError> {
+        let text = "SELECT pg_total_relation_size($1::regclass)";
+        let query = StatementDraft::of(text).with(self.tables.record.as_str())?;
+        let rows = self.readers.fetch(query).await?;
+        let bytes: Option<i64> = rows.first().map(|row| row.try_get(0)).transpose()?;
+        Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()))
+    }
+}
