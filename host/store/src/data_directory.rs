@@ -12,7 +12,7 @@ mod restoring;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use bulkhead_wire::sync;
@@ -178,7 +178,7 @@ impl DataDirectory {
         if self.inspect().await?.is_some() {
             return Err(StoreFault::Refused(format!(
                 "{} is initialised already; unseal the server, or choose another data directory",
-                self.path().display()
+                self.name().display()
             )));
         }
         let (identity, seal) = StoreIdentity::generate(keys, self.clock.now())?;
@@ -214,7 +214,7 @@ impl DataDirectory {
     /// [`StoreFault::Refused`] if nothing is initialised or the data cannot be used;
     /// [`StoreFault::Unavailable`] if the database cannot be read, or is open already.
     pub async fn open(self: &Arc<Self>, key: SealKey) -> Result<Arc<Store>, StoreFault> {
-        self.open_by(|identity| identity.open(&key, self.path())).await
+        self.open_by(|identity| identity.open(&key, &self.name())).await
     }
 
     /// Opens the store with the key of the automatic seal ([`DataSeals::automatic`]), like
@@ -226,7 +226,7 @@ impl DataDirectory {
         self: &Arc<Self>,
         key: &SealKey,
     ) -> Result<Arc<Store>, StoreFault> {
-        self.open_by(|identity| identity.open_automatically(key, self.path())).await
+        self.open_by(|identity| identity.open_automatically(key, &self.name())).await
     }
 
     async fn open_by(
@@ -239,7 +239,7 @@ impl DataDirectory {
         let identity = identity::read(self.place()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise the server first",
-                self.path().display()
+                self.name().display()
             ))
         })?;
         let seal = open(&identity)?;
@@ -260,7 +260,7 @@ impl DataDirectory {
         }
         let Some(identity) = identity::read(self.place()).await? else { return Ok(None) };
         for key in keys {
-            match identity.open(&key, self.path()) {
+            match identity.open(&key, &self.name()) {
                 Ok(_) => return Ok(Some(key)),
                 Err(StoreFault::WrongKey) => {}
                 Err(other) => return Err(other),
@@ -271,6 +271,29 @@ impl DataDirectory {
 
     pub(crate) fn path(&self) -> &Path {
         &self.options.directory
+    }
+
+    /// Returns the name of the data in messages: the directory, or the place on a server.
+    fn name(&self) -> PathBuf {
+        match &self.options.database {
+            DatabaseChoice::SqliteFile => self.path().to_owned(),
+            DatabaseChoice::Postgres(_) => self.place().name(),
+        }
+    }
+
+    /// Refuses an act on the file of the database if the records are on a server.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`].
+    fn require_file(&self, act: &str) -> Result<(), StoreFault> {
+        match &self.options.database {
+            DatabaseChoice::SqliteFile => Ok(()),
+            DatabaseChoice::Postgres(_) => Err(StoreFault::Refused(format!(
+                "{act} works on the files of SQLite, and the records are in {}; nothing was \
+                 changed; use the tools of PostgreSQL",
+                self.name().display()
+            ))),
+        }
     }
 
     /// Returns the place of the database with the records.
@@ -329,7 +352,7 @@ impl DataDirectory {
             StoreFault::Unavailable(format!(
                 "the data in {} are open, or being opened or closed, in this process; seal the \
                  server first, or try again in a moment",
-                self.path().display()
+                self.name().display()
             ))
         })
     }

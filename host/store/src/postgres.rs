@@ -9,8 +9,7 @@
 //!   tables, no code blocks, no functions of transaction numbers. Sizes are the only exception, and
 //!   an error there changes nothing.
 //! - **Texts sort by bytes**: columns have the collation `"C"`. PostgreSQL stores no zero byte in a
-//!   text, so bounds are rewritten without zero bytes (`text_bounds`), and an address with a zero
-//!   byte is absent.
+//!   text, so keys, lanes, owners and bounds pass `stored_text`.
 //! - **Few round trips.** A group takes four: the begin with the time limits, all questions as one
 //!   statement, all puts with the counters and the identity as one statement, and the commit;
 //!   deletions take a fifth. Lists of values are arrays, so that a statement has the same text for
@@ -45,7 +44,7 @@ mod server_address;
 mod server_figures;
 mod statement_draft;
 mod stored_counts;
-mod text_bounds;
+mod stored_text;
 
 pub(crate) use connections::PostgresDatabase;
 pub(crate) use long_reads::PostgresReader;

@@ -13,6 +13,7 @@ use std::{env, fs};
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
+use tokio::sync::oneshot;
 
 use crate::database::Database;
 use crate::write_failure::TransactionOutcome;
@@ -57,6 +58,7 @@ macro_rules! on_both_databases {
     };
 }
 pub(crate) use on_both_databases;
+pub(crate) use postgres_server::dump as postgres_dump;
 
 /// A directory below the system's temporary directory, removed when dropped, with the database of
 /// the stores in the directory.
@@ -83,6 +85,11 @@ impl ScratchDirectory {
             }
         };
         ScratchDirectory { path, database }
+    }
+
+    /// Creates a directory for a test that looks at the files or the connections of SQLite.
+    pub(crate) fn of_files() -> ScratchDirectory {
+        ScratchDirectory::on(TestedDatabase::Sqlite)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -117,7 +124,7 @@ impl ScratchDirectory {
     /// Copies the directory as a crash at this moment would leave it: shared memory is lost. If
     /// other tasks write, the caller must prevent a checkpoint of the log meanwhile.
     pub(crate) fn crashed(&self) -> ScratchDirectory {
-        let copy = ScratchDirectory::on(TestedDatabase::Sqlite);
+        let copy = ScratchDirectory::of_files();
         for name in ["bulkhead.db", "bulkhead.db-wal"] {
             fs::copy(self.path.join(name), copy.path.join(name)).unwrap();
         }
@@ -160,13 +167,74 @@ pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String
 /// Edits the database behind the store's back, like an intruder with the file.
 pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
     if let Database::Postgres(database) = store.database() {
-        return database.edit(statement).await;
+        return database.edit(&postgres_server::translated(statement)).await;
     }
     let work = async |connection: &mut SqliteConnection| {
         sqlx::raw_sql(statement).execute(connection).await?;
         Ok(TransactionOutcome::Committed)
     };
     store.database().sqlite().write(work).await.unwrap();
+}
+
+/// Holds the writing connection until `ended`, so that commits wait. Sends `begun` first.
+pub(crate) async fn hold_writer(
+    store: Arc<Store>,
+    begun: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+) {
+    match store.database() {
+        Database::Sqlite(database) => {
+            let work = async |_: &mut SqliteConnection| {
+                begun.send(()).unwrap();
+                ended.await.unwrap();
+                Ok(TransactionOutcome::Conflict)
+            };
+            database.write(work).await.unwrap_err();
+        }
+        Database::Postgres(database) => database.hold_writer(begun, ended).await,
+    }
+}
+
+/// Closes the reading connections.
+pub(crate) async fn close_readers(store: &Arc<Store>) {
+    match store.database() {
+        Database::Sqlite(database) => database.readers().close().await,
+        Database::Postgres(database) => database.readers().close().await,
+    }
+}
+
+/// Returns the first column of a query: numbers.
+pub(crate) async fn numbers(store: &Store, query: &str) -> Vec<i64> {
+    match store.database() {
+        Database::Sqlite(database) => {
+            let query = sqlx::AssertSqlSafe(query.to_owned());
+            let read = async |connection: &mut SqliteConnection| {
+                sqlx::query_scalar(query).fetch_all(connection).await
+            };
+            database.readers().read(read).await.unwrap()
+        }
+        Database::Postgres(database) => {
+            let rows = database.query(query).await;
+            rows.iter().map(|row| row.get::<i64, _>(0)).collect()
+        }
+    }
+}
+
+/// Returns the first column of a query: bytes.
+pub(crate) async fn bytes(store: &Store, query: &str) -> Vec<Vec<u8>> {
+    match store.database() {
+        Database::Sqlite(database) => {
+            let query = sqlx::AssertSqlSafe(query.to_owned());
+            let read = async |connection: &mut SqliteConnection| {
+                sqlx::query_scalar(query).fetch_all(connection).await
+            };
+            database.readers().read(read).await.unwrap()
+        }
+        Database::Postgres(database) => {
+            let rows = database.query(query).await;
+            rows.iter().map(|row| row.get::<Vec<u8>, _>(0)).collect()
+        }
+    }
 }
 
 /// Returns SQLite's plan for the statement, a step per line.

@@ -4,10 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
-use sqlx::sqlite::SqliteConnection;
-
 use super::*;
-use crate::testing::{ScratchDirectory, body, data, edit, put};
+use crate::testing::{ScratchDirectory, body, close_readers, data, edit, hold_writer, put};
 use crate::{IndexColumns, Space, Store, Unit};
 
 type Commit = Pin<Box<dyn Future<Output = CommitOutcome> + Send>>;
@@ -28,31 +26,21 @@ fn submit(unit: Unit) -> Commit {
 /// A write in progress: the only writing connection is taken until `end`.
 struct OtherWrite {
     end: oneshot::Sender<()>,
-    written: tokio::task::JoinHandle<Result<(), StoreFault>>,
+    written: tokio::task::JoinHandle<()>,
 }
 
 impl OtherWrite {
     async fn begin(store: &Arc<Store>) -> OtherWrite {
         let (begun, has_begun) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
-        let written = tokio::spawn({
-            let store = Arc::clone(store);
-            async move {
-                let work = async |_: &mut SqliteConnection| {
-                    begun.send(()).unwrap();
-                    ended.await.unwrap();
-                    Ok(TransactionOutcome::Conflict)
-                };
-                store.database().sqlite().write(work).await
-            }
-        });
+        let written = tokio::spawn(hold_writer(Arc::clone(store), begun, ended));
         has_begun.await.unwrap();
         OtherWrite { end, written }
     }
 
     async fn end(self) {
         self.end.send(()).unwrap();
-        self.written.await.unwrap().unwrap_err();
+        self.written.await.unwrap();
     }
 }
 
@@ -286,7 +274,7 @@ async fn closing_awaits_running_group_and_refuses_rest() {
     let (other, under_way) = submit_alone(&store, "a").await;
     let waiting = submit(writing(&store, "b", "x"));
     // A close whose readers are closed queues for the connection at once: behind `a`, before `b`.
-    store.database().sqlite().readers().close().await;
+    close_readers(&store).await;
     let mut closing = Box::pin(store.close());
     assert!(closing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     other.end().await;

@@ -30,8 +30,10 @@ impl DataDirectory {
     /// replaced.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the data are open, or the copy cannot be written.
+    /// [`StoreFault::Unavailable`] if the data are open, or the copy cannot be written;
+    /// [`StoreFault::Refused`] if the records are on a database server.
     pub fn set_aside(&self, number: u32) -> Result<(), StoreFault> {
+        self.require_file("a copy of the database")?;
         let _closed = self.take_lock()?;
         let copy = self.copy(number);
         let failed = |error: io::Error| file_failure("write the copy", &copy, &error);
@@ -224,7 +226,7 @@ mod tests {
     }
 
     async fn closed_with(value: &str) -> (ScratchDirectory, Arc<DataDirectory>) {
-        let scratch = ScratchDirectory::new();
+        let scratch = ScratchDirectory::of_files();
         let directory = scratch.hold().await;
         let key = key();
         let keys = FirstKeys::of_holders(SealConfig::SINGLE, &key);
@@ -319,7 +321,7 @@ mod tests {
         let (scratch, directory) = closed_with("restored").await;
         let cluster = directory.cluster_id().await.unwrap();
         for asks_first in [true, false] {
-            let elsewhere = ScratchDirectory::new();
+            let elsewhere = ScratchDirectory::of_files();
             let directory = elsewhere.hold().await;
             assert_eq!(directory.cluster_id().await.unwrap(), None);
             // The database was moved away, and the last rename failed.

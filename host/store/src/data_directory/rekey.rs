@@ -71,7 +71,7 @@ impl DataDirectory {
         }
         let identity = self.identity_of(store).await?;
         for key in keys {
-            match identity.open(&key, self.path()) {
+            match identity.open(&key, &self.name()) {
                 Ok(_) => return Ok(true),
                 Err(StoreFault::WrongKey) => {}
                 Err(other) => return Err(other),
@@ -172,6 +172,6 @@ impl DataDirectory {
 
     async fn identity_of(&self, store: &Store) -> Result<StoreIdentity, StoreFault> {
         let rows = store.database().identity_rows().await?;
-        StoreIdentity::of_rows(&rows, self.path())
+        StoreIdentity::of_rows(&rows, &self.name())
     }
 }

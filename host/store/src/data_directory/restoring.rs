@@ -90,8 +90,10 @@ impl DataDirectory {
     /// Takes the right to restore. A single restore at a time has this right.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] during another restore.
+    /// [`StoreFault::Unavailable`] during another restore; [`StoreFault::Refused`] if the records
+    /// are on a database server.
     pub(crate) fn take_restore_turn(&self) -> Result<OwnedMutexGuard<()>, StoreFault> {
+        self.require_file("a restore")?;
         Arc::clone(&self.restoring).try_lock_owned().map_err(|_| {
             StoreFault::Unavailable(
                 "another restore is in progress; nothing was changed; wait for its end".to_owned(),

@@ -6,9 +6,10 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::*;
+use crate::DatabaseChoice;
 use crate::clock::tests::TestClock;
 use crate::shamir::{ShareCollector, ShareProgress, split};
-use crate::testing::{ScratchDirectory, body, data, edit, put};
+use crate::testing::{ScratchDirectory, body, data, edit, postgres_dump, put};
 use crate::{FlushPolicy, Space};
 
 const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
@@ -34,8 +35,12 @@ fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     }
 }
 
+/// Returns the content of the database.
 fn database_bytes(scratch: &ScratchDirectory) -> Vec<u8> {
-    fs::read(directory::database(scratch.path())).unwrap()
+    match scratch.options().database {
+        DatabaseChoice::SqliteFile => fs::read(directory::database(scratch.path())).unwrap(),
+        DatabaseChoice::Postgres(place) => postgres_dump(&place),
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 //! race against each other. Transactions are serializable, because another process may write.
 
 #[cfg(test)]
+mod for_tests;
+#[cfg(test)]
 mod tests;
 
 use std::mem;
@@ -228,15 +230,6 @@ impl PostgresDatabase {
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
         Ok(TransactionOutcome::Committed)
-    }
-
-    /// Changes the tables behind the store's back. Knows the literals of SQLite for bytes.
-    #[cfg(test)]
-    pub(crate) async fn edit(&self, script: &str) {
-        let script = script.replace("x'00'", "decode('00', 'hex')");
-        let script = script.replace("x''", "decode('', 'hex')");
-        let path = format!("SET LOCAL search_path = \"{}\"; ", self.tables.schema);
-        self.write(&[StatementDraft::script(path + &script)]).await.unwrap();
     }
 
     fn failure(&self, broken: BrokenTransaction) -> WriteFailure {

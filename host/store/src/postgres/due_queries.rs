@@ -12,7 +12,7 @@ use crate::rows::column;
 use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;
 use super::statement_draft::StatementDraft;
-use super::text_bounds::{at_or_after, is_storable, number};
+use super::stored_text::{decode, encode, number};
 
 /// Returns the query that steps from lane to lane in byte order, and finds the head of each lane.
 fn lane_walk(record: &str) -> String {
@@ -43,11 +43,12 @@ impl PostgresDatabase {
         (first, end): (&str, &str),
     ) -> Result<Vec<LaneHead>, StoreFault> {
         let query = StatementDraft::of(lane_walk(&self.tables.record)).with(number(space))?;
-        let query = query.with(at_or_after(first))?.with(at_or_after(end))?;
+        let query = query.with(encode(first))?.with(encode(end))?;
         let most = i32::try_from(LANES).unwrap_or(i32::MAX);
         let rows = self.readers.fetch(query.with(most)?).await?;
-        let head =
-            |row: &PgRow| Ok(LaneHead { lane: row.try_get("lane")?, due: row.try_get("due")? });
+        let head = |row: &PgRow| {
+            Ok(LaneHead { lane: decode(row.try_get("lane")?), due: row.try_get("due")? })
+        };
         let heads: Result<_, sqlx::Error> = rows.iter().map(head).collect();
         Ok(heads.map_err(PostgresError::from)?)
     }
@@ -59,15 +60,12 @@ impl PostgresDatabase {
         until: u64,
         limit: u32,
     ) -> Result<Vec<DueRecord>, StoreFault> {
-        if !is_storable(lane) {
-            return Ok(Vec::new());
-        }
         let text = format!(
             "SELECT space, key, due, lane, owner FROM {} \
              WHERE space = $1 AND lane = $2 AND due <= $3 ORDER BY due, number LIMIT $4",
             self.tables.record
         );
-        let query = StatementDraft::of(text).with(number(space))?.with(lane)?;
+        let query = StatementDraft::of(text).with(number(space))?.with(encode(lane))?;
         let query = query.with(column(until))?.with(i64::from(limit))?;
         let rows = self.readers.fetch(query).await?;
         let parsed: Result<_, sqlx::Error> =
@@ -81,14 +79,11 @@ impl PostgresDatabase {
         (space, lane): (Space, &str),
         at_most: u32,
     ) -> Result<u32, StoreFault> {
-        if !is_storable(lane) {
-            return Ok(0);
-        }
         let text = format!(
             "SELECT 1 FROM {} WHERE space = $1 AND lane = $2 AND due IS NOT NULL LIMIT $3",
             self.tables.record
         );
-        let query = StatementDraft::of(text).with(number(space))?.with(lane)?;
+        let query = StatementDraft::of(text).with(number(space))?.with(encode(lane))?;
         self.count_of(query.with(i64::from(at_most))?).await
     }
 
@@ -111,6 +106,11 @@ fn parse_due(row: &PgRow) -> Result<Option<DueRecord>, sqlx::Error> {
     let Some((space, due)) = space.zip(due) else {
         return Ok(None);
     };
-    let address = Address { space, key: row.try_get("key")? };
-    Ok(Some(DueRecord { address, due, lane: row.try_get("lane")?, owner: row.try_get("owner")? }))
+    let address = Address { space, key: decode(row.try_get("key")?) };
+    Ok(Some(DueRecord {
+        address,
+        due,
+        lane: decode(row.try_get("lane")?),
+        owner: decode(row.try_get("owner")?),
+    }))
 }

@@ -5,6 +5,7 @@
 //! branch looks up each row by index: the limit in the inner query keeps the planner from joining
 //! the whole table, on which a serializable transaction would then depend.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use sqlx::Row as _;
@@ -19,7 +20,7 @@ use super::group_writes::ROW_SIZE;
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
-use super::text_bounds::{RowBounds, after, is_storable, number};
+use super::stored_text::{RowBounds, decode, encode, number};
 
 /// The columns of the answer with their types, besides the number of the branch and the place of
 /// the question.
@@ -44,8 +45,7 @@ mod branch {
     pub(super) const SIZES: i16 = 5;
 }
 
-/// The questions of a group, in the order of their places. An address that PostgreSQL cannot store
-/// has no row, and is not asked for.
+/// The questions of a group, in the order of their places.
 pub(super) struct GroupQuestions<'a> {
     stamps: Vec<&'a Address>,
     listings: Vec<RequestedRange<'a>>,
@@ -56,15 +56,12 @@ pub(super) struct GroupQuestions<'a> {
 
 impl<'a> GroupQuestions<'a> {
     pub(super) fn of(questions: StateQuestions<'a>) -> Self {
-        let storable = |addresses: std::collections::BTreeSet<&'a Address>| {
-            addresses.into_iter().filter(|address| is_storable(&address.key)).collect()
-        };
         GroupQuestions {
-            stamps: storable(questions.stamps),
+            stamps: questions.stamps.into_iter().collect(),
             listings: questions.listings.into_iter().collect(),
-            rows: storable(questions.rows),
+            rows: questions.rows.into_iter().collect(),
             counters: questions.counters.into_iter().collect(),
-            sizes: storable(questions.sizes),
+            sizes: questions.sizes.into_iter().collect(),
         }
     }
 
@@ -143,11 +140,14 @@ impl<'a> GroupQuestions<'a> {
         }
         let bounds = |counter: &&str| match counter.strip_suffix('/') {
             // The byte behind the slash.
-            Some(kind) => (after(counter), format!("{kind}0")),
-            None => ((*counter).to_owned(), after(counter)),
+            Some(kind) => (format!("{counter}\0"), format!("{kind}0")),
+            None => ((*counter).to_owned(), format!("{counter}\0")),
         };
         let (low, high): (Vec<String>, Vec<String>) = self.counters.iter().map(bounds).unzip();
-        let (low, high) = (statement.bind(low)?, statement.bind(high)?);
+        let stored = |texts: Vec<String>| {
+            texts.iter().map(|text| encode(text).into_owned()).collect::<Vec<_>>()
+        };
+        let (low, high) = (statement.bind(stored(low))?, statement.bind(stored(high))?);
         let stored = &tables.stored;
         let sum = format!(
             "(SELECT coalesce(sum(s.bytes), 0)::bigint FROM {stored} AS s \
@@ -200,7 +200,7 @@ impl<'a> GroupQuestions<'a> {
             branch::LISTINGS => {
                 let keys = self.listings.get(place).and_then(|asked| state.listings.get_mut(asked));
                 if let Some(keys) = keys {
-                    keys.push(row.try_get("key")?);
+                    keys.push(decode(row.try_get("key")?));
                 }
             }
             branch::ROWS => {
@@ -247,7 +247,7 @@ fn look_up(
         return Ok(());
     }
     let spaces: Vec<i16> = addresses.iter().map(|address| number(address.space)).collect();
-    let keys: Vec<&str> = addresses.iter().map(|address| address.key.as_str()).collect();
+    let keys: Vec<Cow<'_, str>> = addresses.iter().map(|address| encode(&address.key)).collect();
     let (spaces, keys) = (statement.bind(spaces)?, statement.bind(keys)?);
     let outer: Vec<(&str, String)> =
         columns.iter().map(|(name, _)| (*name, format!("found.{name}"))).collect();
@@ -288,8 +288,8 @@ pub(super) fn parse_row(
         address: address.clone(),
         stamp,
         due: row.try_get("due")?,
-        lane: row.try_get("lane")?,
-        owner: row.try_get("owner")?,
+        lane: decode(row.try_get("lane")?),
+        owner: decode(row.try_get("owner")?),
         created: row.try_get("created")?,
         modified: row.try_get("modified")?,
         sealed: row.try_get("sealed")?,

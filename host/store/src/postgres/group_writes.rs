@@ -16,7 +16,7 @@ use crate::stored_limit::{counters_of, size};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
-use super::text_bounds::{is_storable, number};
+use super::stored_text::{encode, number};
 
 /// The bytes for which a row counts (`crate::stored_limit`).
 pub(super) const ROW_SIZE: &str = "2 * octet_length(key) + 2 * octet_length(lane) \
@@ -30,9 +30,6 @@ pub(super) fn statements_of(
     tables: &TableNames,
     writes: &GroupWrites<'_>,
 ) -> Result<Vec<StatementDraft>, PostgresError> {
-    if !writes.puts.iter().all(|row| is_storable_row(row)) {
-        return Err(PostgresError::zero_byte());
-    }
     let mut statement = StatementDraft::of("WITH ");
     let mut parts = Vec::new();
     parts.extend(count(&mut statement, tables, writes)?);
@@ -53,13 +50,16 @@ pub(super) fn statements_of(
     Ok(statements)
 }
 
-fn is_storable_row(row: &SealedRow) -> bool {
-    [&row.address.key, &row.lane, &row.owner].into_iter().all(|text| is_storable(text))
-}
-
 /// Returns the counter of which the table has a row; the counters of all callers are sums.
 pub(super) fn counter_of(address: &Address) -> Option<&str> {
     counters_of(address).next()
+}
+
+/// Returns the bytes for which the row counts, with its texts as stored.
+pub(super) fn stored_size(row: &SealedRow) -> i64 {
+    let more = |text: &str| encode(text).len() - text.len();
+    let more = more(&row.address.key) + more(&row.lane) + more(&row.owner);
+    column(size(&row.address, &row.lane, &row.owner, row.sealed.len() + 2 * more))
 }
 
 /// Adds the sizes of the puts, and takes away the sizes of the rows that are replaced or deleted.
@@ -68,17 +68,14 @@ fn count(
     tables: &TableNames,
     writes: &GroupWrites<'_>,
 ) -> Result<Option<String>, PostgresError> {
-    let changed = writes.puts.iter().map(|row| {
-        let bytes = size(&row.address, &row.lane, &row.owner, row.sealed.len());
-        (counter_of(&row.address), &row.address, column(bytes))
-    });
-    let deleted = writes.deletes.iter().map(|address| (counter_of(address), *address, 0));
+    let changed = writes.puts.iter().map(|row| (&row.address, stored_size(row)));
+    let deleted = writes.deletes.iter().map(|address| (*address, 0));
     let (mut counters, mut spaces, mut keys, mut sizes) = (vec![], vec![], vec![], vec![]);
-    for (counter, address, bytes) in changed.chain(deleted) {
-        if let Some(counter) = counter.filter(|_| is_storable(&address.key)) {
-            counters.push(counter);
+    for (address, bytes) in changed.chain(deleted) {
+        if let Some(counter) = counter_of(address) {
+            counters.push(encode(counter));
             spaces.push(number(address.space));
-            keys.push(address.key.as_str());
+            keys.push(encode(&address.key));
             sizes.push(bytes);
         }
     }
@@ -128,13 +125,13 @@ fn bind_rows(statement: &mut StatementDraft, rows: &[&SealedRow]) -> Result<Stri
     let each = rows.iter();
     let spaces =
         statement.bind(each.clone().map(|row| number(row.address.space)).collect::<Vec<_>>())?;
-    let keys = each.clone().map(|row| row.address.key.as_str()).collect::<Vec<_>>();
+    let keys = each.clone().map(|row| encode(&row.address.key)).collect::<Vec<_>>();
     let keys = statement.bind(keys)?;
     let stamps = each.clone().map(|row| row.stamp.0.as_slice()).collect::<Vec<_>>();
     let stamps = statement.bind(stamps)?;
     let due = statement.bind(each.clone().map(|row| row.due).collect::<Vec<_>>())?;
-    let lanes = statement.bind(each.clone().map(|row| row.lane.as_str()).collect::<Vec<_>>())?;
-    let owners = statement.bind(each.clone().map(|row| row.owner.as_str()).collect::<Vec<_>>())?;
+    let lanes = statement.bind(each.clone().map(|row| encode(&row.lane)).collect::<Vec<_>>())?;
+    let owners = statement.bind(each.clone().map(|row| encode(&row.owner)).collect::<Vec<_>>())?;
     let created = statement.bind(each.clone().map(|row| row.created).collect::<Vec<_>>())?;
     let modified = statement.bind(each.clone().map(|row| row.modified).collect::<Vec<_>>())?;
     let sealed = statement.bind(each.map(|row| row.sealed.as_slice()).collect::<Vec<_>>())?;
@@ -186,15 +183,13 @@ fn delete(
     tables: &TableNames,
     addresses: &[&Address],
 ) -> Result<Option<StatementDraft>, PostgresError> {
-    let addresses: Vec<&Address> =
-        addresses.iter().copied().filter(|address| is_storable(&address.key)).collect();
     if addresses.is_empty() {
         return Ok(None);
     }
     let counters: BTreeSet<&str> =
         addresses.iter().filter_map(|address| counter_of(address)).collect();
     let spaces: Vec<i16> = addresses.iter().map(|address| number(address.space)).collect();
-    let keys: Vec<&str> = addresses.iter().map(|address| address.key.as_str()).collect();
+    let keys: Vec<_> = addresses.iter().map(|address| encode(&address.key)).collect();
     let TableNames { record, stored, .. } = tables;
     let statement = StatementDraft::of(format!(
         "WITH removed AS (DELETE FROM {record} WHERE (space, key) IN \
@@ -202,6 +197,6 @@ fn delete(
                  AS earlier (space, key))) \
          DELETE FROM {stored} WHERE mount = ANY($3::text[]) AND bytes <= 0"
     ));
-    let counters: Vec<&str> = counters.into_iter().collect();
+    let counters: Vec<_> = counters.into_iter().map(encode).collect();
     statement.with(spaces)?.with(keys)?.with(counters).map(Some)
 }

@@ -17,6 +17,7 @@ use super::postgres_error::PostgresError;
 use super::readers::discard;
 use super::server_address::{TableNames, connect, connect_options};
 use super::statement_draft::{StatementDraft, run_script};
+use super::stored_text::decode;
 
 /// A connection for a long read, in a transaction that sees one state.
 pub(crate) struct PostgresReader {
@@ -97,11 +98,11 @@ impl PostgresReader {
 fn parse(row: &PgRow) -> Result<RawRecord, sqlx::Error> {
     Ok(RawRecord {
         space: i64::from(row.try_get::<i16, _>("space")?),
-        key: row.try_get("key")?,
+        key: decode(row.try_get("key")?),
         stamp: row.try_get("stamp")?,
         due: row.try_get("due")?,
-        lane: row.try_get("lane")?,
-        owner: row.try_get("owner")?,
+        lane: decode(row.try_get("lane")?),
+        owner: decode(row.try_get("owner")?),
         created: row.try_get("created")?,
         modified: row.try_get("modified")?,
         sealed: row.try_get("sealed")?,

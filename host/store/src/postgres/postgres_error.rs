@@ -17,15 +17,12 @@ mod code {
     pub(super) const INTERFERENCE: [&str; 2] = ["40001", "40P01"];
     pub(super) const DISK_FULL: &str = "53100";
     pub(super) const READ_ONLY: &str = "25006";
-    pub(super) const SAME_KEY: &str = "23505";
     /// The classes of errors that end the session: of the connection, of an operator's act or a
     /// crash, of the whole system, and the end of an idle transaction.
     pub(super) const ENDS_OF_SESSION: [&str; 4] = ["08", "57P", "58", "25P"];
-    /// Refusals of a commit that are known to be rolled back: a violated constraint, and the two
-    /// sorts of interference with a lost race.
-    pub(super) const ROLLED_BACK: [&str; 2] = ["23", "4000"];
-    /// The outcome of the statement is unknown, although the code belongs to the class above.
-    pub(super) const UNKNOWN_OUTCOME: &str = "40003";
+    /// Refusals of a commit that are known to be rolled back, besides interference: a violated
+    /// constraint.
+    pub(super) const ROLLED_BACK: [&str; 2] = ["23", "40002"];
     /// Classes of which the message holds no value of a row: connection, login, names, rights,
     /// resources, operators and system.
     pub(super) const FREE_OF_VALUES: [&str; 10] =
@@ -53,12 +50,6 @@ impl PostgresError {
     /// Returns the error of an operation on a closed database.
     pub(super) fn closed() -> PostgresError {
         PostgresError(sqlx::Error::PoolClosed)
-    }
-
-    /// Returns the error of a text that PostgreSQL does not store.
-    pub(super) fn zero_byte() -> PostgresError {
-        let text = "a key, lane or owner contains a zero byte, which PostgreSQL does not store";
-        PostgresError(sqlx::Error::Encode(text.into()))
     }
 
     fn sqlstate(&self) -> Option<&str> {
@@ -89,11 +80,6 @@ impl PostgresError {
         self.sqlstate().is_some_and(|code| code::INTERFERENCE.contains(&code))
     }
 
-    /// Returns whether a row with the same key exists.
-    pub(super) fn is_same_key(&self) -> bool {
-        self.has_code(code::SAME_KEY)
-    }
-
     /// Returns the words of the error without bound values.
     fn describe(&self) -> String {
         match (self.sqlstate(), self.0.as_database_error()) {
@@ -108,7 +94,7 @@ impl PostgresError {
     /// Returns the meaning for a write. `is_committing`: the commit statement was sent.
     pub(super) fn into_failure(self, is_committing: bool) -> WriteFailure {
         let is_decided = !is_committing
-            || self.is_in(&code::ROLLED_BACK) && !self.has_code(code::UNKNOWN_OUTCOME)
+            || self.is_in(&code::ROLLED_BACK)
             || self.is_interference()
             || self.has_code(code::DISK_FULL);
         if matches!(self.0, sqlx::Error::PoolClosed) {
@@ -119,6 +105,11 @@ impl PostgresError {
             WriteFailure::Interfered
         } else if self.has_code(code::DISK_FULL) {
             WriteFailure::Full(self.into())
+        } else if is_committing {
+            WriteFailure::Undone(StoreFault::Unavailable(format!(
+                "the database refused to commit ({}); nothing was stored, try again",
+                self.describe()
+            )))
         } else {
             WriteFailure::Undone(self.into())
         }

@@ -24,7 +24,7 @@ use super::statement_draft::{StatementDraft, in_time};
 const READERS: u32 = 16;
 
 /// Idle connections, and permits for the connections in use.
-pub(super) struct SessionPool {
+pub(crate) struct SessionPool {
     options: PgConnectOptions,
     idle: Mutex<Vec<PgConnection>>,
     places: Semaphore,
@@ -120,7 +120,7 @@ impl SessionPool {
     }
 
     /// Waits for the current readers and closes their connections; later readers are refused.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         let Ok(all) = self.places.acquire_many(READERS).await else { return };
         self.places.close();
         let idle = mem::take(&mut *sync::lock(&self.idle));

@@ -11,7 +11,7 @@ use super::connections::PostgresDatabase;
 use super::group_questions::parse_row;
 use super::postgres_error::PostgresError;
 use super::statement_draft::StatementDraft;
-use super::text_bounds::{RowBounds, is_storable, number};
+use super::stored_text::{RowBounds, decode, encode, number};
 
 impl PostgresDatabase {
     /// As [`Database::find_row`](crate::database::Database::find_row).
@@ -19,16 +19,13 @@ impl PostgresDatabase {
         &self,
         address: &Address,
     ) -> Result<Option<SealedRow>, StoreFault> {
-        if !is_storable(&address.key) {
-            return Ok(None);
-        }
         let text = format!(
             "SELECT stamp, due, lane, owner, created, modified, sealed FROM {} \
              WHERE space = $1 AND key = $2",
             self.tables.record
         );
         let query = StatementDraft::of(text).with(number(address.space))?;
-        let found = self.readers.fetch(query.with(address.key.as_str())?).await?;
+        let found = self.readers.fetch(query.with(encode(&address.key))?).await?;
         found.first().map(|row| parse_row(address, row)?).transpose()
     }
 
@@ -40,7 +37,8 @@ impl PostgresDatabase {
     ) -> Result<Vec<String>, StoreFault> {
         let query = self.range_query("SELECT key", ("key", range), limit)?;
         let rows = self.readers.fetch(query).await?;
-        let keys: Result<_, sqlx::Error> = rows.iter().map(|row| row.try_get("key")).collect();
+        let keys: Result<_, sqlx::Error> =
+            rows.iter().map(|row| row.try_get("key").map(decode)).collect();
         Ok(keys.map_err(PostgresError::from)?)
     }
 
@@ -55,7 +53,7 @@ impl PostgresDatabase {
         let query = self.range_query(columns, ("key", range), limit)?;
         let take = |row| {
             let row: sqlx::postgres::PgRow = row;
-            let key: String = row.try_get("key").map_err(PostgresError::from)?;
+            let key = row.try_get("key").map(decode).map_err(PostgresError::from)?;
             let row = parse_row(&Address::new(range.space, key), &row)?;
             Ok::<bool, StoreFault>(take(row?))
         };
@@ -69,18 +67,17 @@ impl PostgresDatabase {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreFault> {
-        if !is_storable(owner) {
-            return Ok(Vec::new());
-        }
         // `owner <> ''` lets the planner use the index without the rows without an owner.
         let text = format!(
             "SELECT number, key FROM {} WHERE space = $1 AND owner = $2 AND owner <> '' \
              AND number > $3 ORDER BY number LIMIT $4",
             self.tables.record
         );
-        let query = StatementDraft::of(text).with(number(space))?.with(owner)?.with(after)?;
+        let query =
+            StatementDraft::of(text).with(number(space))?.with(encode(owner))?.with(after)?;
         let rows = self.readers.fetch(query.with(i64::from(limit))?).await?;
-        let pair = |row: &sqlx::postgres::PgRow| Ok((row.try_get("number")?, row.try_get("key")?));
+        let pair =
+            |row: &sqlx::postgres::PgRow| Ok((row.try_get("number")?, decode(row.try_get("key")?)));
         let pairs: Result<_, sqlx::Error> = rows.iter().map(pair).collect();
         Ok(pairs.map_err(PostgresError::from)?)
     }

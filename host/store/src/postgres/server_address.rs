@@ -59,7 +59,10 @@ pub(super) fn connect_options(place: &PostgresPlace) -> Result<PgConnectOptions,
                 .into(),
         )
     })?;
-    let options = options.application_name("bulkhead");
+    let options = match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("bulkhead"),
+    };
     Ok(options.statement_cache_capacity(CACHED_STATEMENTS).disable_statement_logging())
 }
 

@@ -10,6 +10,7 @@ use crate::fault::StoreFault;
 use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;
 use super::statement_draft::StatementDraft;
+use super::stored_text::decode;
 
 impl PostgresDatabase {
     /// As [`Database::stored_by_mount`](crate::database::Database::stored_by_mount).
@@ -19,7 +20,7 @@ impl PostgresDatabase {
             self.tables.stored
         );
         let rows = self.readers.fetch(StatementDraft::of(text)).await?;
-        let pair = |row: &PgRow| Ok((row.try_get("mount")?, row.try_get("bytes")?));
+        let pair = |row: &PgRow| Ok((decode(row.try_get("mount")?), row.try_get("bytes")?));
         let pairs: Result<Vec<(String, i64)>, sqlx::Error> = rows.iter().map(pair).collect();
         let bytes = |(mount, bytes)| Some((mount, u64::try_from(bytes).ok()?));
         Ok(pairs.map_err(PostgresError::from)?.into_iter().filter_map(bytes).collect())

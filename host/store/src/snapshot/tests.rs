@@ -205,7 +205,7 @@ async fn closing_store_ends_snapshot_with_fault() {
 
 #[tokio::test]
 async fn check_names_damaged_records_of_directory_and_snapshot() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = filled(&scratch).await;
     edit(&store, "UPDATE record SET owner = 'x' WHERE key = 'mount/b'").await;
     edit(&store, "INSERT INTO record VALUES (99, 'k', x'00', 0, '', '', 0, 0, x'00')").await;

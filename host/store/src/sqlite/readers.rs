@@ -90,7 +90,7 @@ mod tests {
     use crate::testing::ScratchDirectory;
 
     async fn opened() -> (ScratchDirectory, Arc<crate::Store>) {
-        let scratch = ScratchDirectory::new();
+        let scratch = ScratchDirectory::of_files();
         let store = scratch.open().await;
         (scratch, store)
     }

@@ -251,7 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn checking_and_deleting_never_walk_the_table() {
-        let scratch = ScratchDirectory::new();
+        let scratch = ScratchDirectory::of_files();
         let store = scratch.open().await;
         for text in [address_join(3, "stamp"), delete_text(3)] {
             let plan = plan(&store, &text).await;

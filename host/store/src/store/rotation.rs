@@ -51,11 +51,10 @@ mod tests {
 
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use sqlx::sqlite::SqliteConnection;
     use tokio::task::JoinSet;
 
     use super::*;
-    use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
+    use crate::testing::{ScratchDirectory, body, bytes, data, edit, put, put_indexed};
     use crate::{Address, IndexColumns, Space};
     use bulkhead_wire::hexadecimal;
 
@@ -67,9 +66,7 @@ mod tests {
 
     /// Returns the terms under which the stored rows are sealed.
     async fn terms(store: &Arc<Store>) -> BTreeSet<u32> {
-        let query = sqlx::query_scalar("SELECT DISTINCT substr(sealed, 2, 4) FROM record");
-        let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
-        let terms: Vec<Vec<u8>> = store.database().sqlite().readers().read(read).await.unwrap();
+        let terms = bytes(store, "SELECT DISTINCT substr(sealed, 2, 4) FROM record").await;
         terms.into_iter().map(|term| u32::from_be_bytes(term.try_into().unwrap())).collect()
     }
 
@@ -231,7 +228,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn crash_amid_rotations_loses_no_acknowledged_write() {
-        let scratch = ScratchDirectory::new();
+        let scratch = ScratchDirectory::of_files();
         let store = scratch.open().await;
         let (stop, done) = (Arc::default(), Arc::default());
         // Files copied one after the other match the state of a crash only while nothing but the
@@ -300,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn neither_bodies_nor_keys_stand_in_any_file() {
         const CANARY: &str = "canary-d41d8cd98f00b204";
-        let scratch = ScratchDirectory::new();
+        let scratch = ScratchDirectory::of_files();
         let key = crate::SealKey::generate().unwrap();
         let directory = scratch.hold().await;
         let first = |_: &crate::SecretHasher| {

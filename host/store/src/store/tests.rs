@@ -48,7 +48,7 @@ async fn committed_records_are_present_after_reopening() {
 
 #[tokio::test]
 async fn committed_records_survive_crash_by_files_alone() {
-    let (scratch, after) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (scratch, after) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let store = scratch.open().await;
     put(&store, data("role"), "readonly").await;
     for (path, content) in files(scratch.path()) {
@@ -84,7 +84,7 @@ async fn second_opening_is_refused_until_first_closes() {
 
 #[tokio::test]
 async fn another_key_is_refused_and_nothing_is_written() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     store.close().await;
@@ -96,13 +96,13 @@ async fn another_key_is_refused_and_nothing_is_written() {
 
 #[tokio::test]
 async fn foreign_file_is_refused_and_left_unchanged() {
-    let garbage = ScratchDirectory::new();
+    let garbage = ScratchDirectory::of_files();
     let path = directory::database(garbage.path());
     fs::write(&path, [b'x'; 8192]).unwrap();
     assert!(refusal(garbage.open_with(1).await).contains("not a database"));
     assert_eq!(fs::read(&path).unwrap(), [b'x'; 8192]);
 
-    let other = ScratchDirectory::new();
+    let other = ScratchDirectory::of_files();
     let store = other.open().await;
     edit(&store, "DROP TABLE record").await;
     store.close().await;
@@ -139,7 +139,7 @@ async fn files_hide_bodies_and_are_private_to_owner() {
 
 #[tokio::test]
 async fn side_files_are_as_private_as_the_database() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let modes: Vec<u32> = files(scratch.path())
@@ -206,7 +206,7 @@ async fn commit_with_dropped_caller_is_atomic() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn interrupted_write_is_rolled_back_and_store_continues() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let (started, has_started) = tokio::sync::oneshot::channel();
@@ -230,7 +230,7 @@ async fn interrupted_write_is_rolled_back_and_store_continues() {
 
 #[tokio::test]
 async fn full_disk_fails_whole_commit_not_later_commits() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     edit(&store, "PRAGMA max_page_count = 1").await;

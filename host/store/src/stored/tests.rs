@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use sqlx::sqlite::SqliteConnection;
-
 use super::*;
 use crate::stored_limit::StoredLimit;
-use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
+use crate::testing::{ScratchDirectory, body, data, edit, numbers, put, put_indexed};
 use crate::{IndexColumns, Space, Store, Unit};
 
 fn limit(mount: &str, most: u64) -> Arc<StoredLimit> {
@@ -32,15 +30,12 @@ async fn stored(store: &Store, mount: &str) -> u64 {
 
 /// Returns the same count, computed from the rows.
 async fn summed(store: &Store, mount: &str) -> u64 {
-    let query = sqlx::query_scalar(
+    let query = format!(
         "SELECT coalesce(sum(2 * octet_length(key) + 2 * octet_length(lane) \
              + 2 * octet_length(owner) + length(sealed) + 64), 0) FROM record \
-         WHERE space IN (2, 4, 5, 6) AND key LIKE ? || '/%'",
+         WHERE space IN (2, 4, 5, 6) AND key LIKE '{mount}/%'"
     );
-    let query = query.bind(mount);
-    let read = async |connection: &mut SqliteConnection| query.fetch_one(connection).await;
-    let bytes: i64 = store.database().sqlite().readers().read(read).await.unwrap();
-    u64::try_from(bytes).unwrap()
+    u64::try_from(numbers(store, &query).await[0]).unwrap()
 }
 
 #[tokio::test]
@@ -154,7 +149,7 @@ async fn numbered_records_count_as_others_do() {
 
 #[tokio::test]
 async fn count_survives_crash_and_includes_earlier_release_data() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let most = limit("m", 10_000);
     store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
@@ -274,7 +269,7 @@ fn file_bytes(scratch: &ScratchDirectory) -> u64 {
 
 #[tokio::test]
 async fn deleted_space_is_returned_to_file_system() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let unbounded = limit("m", u64::MAX);
     let keys: Vec<String> = (0..40).map(|number| format!("m/{number}")).collect();

@@ -3,15 +3,16 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use crate::PostgresPlace;
 
 const PASSWORD: &str = "hull-8241";
 
-/// Functions of SQLite with which tests edit tables.
+/// Functions and types of SQLite with which tests edit tables.
 const FUNCTIONS: &str = "
+    CREATE DOMAIN blob AS bytea;
     CREATE FUNCTION zeroblob(size int) RETURNS bytea LANGUAGE sql AS
         $$ SELECT decode(repeat('00', size), 'hex') $$;
     CREATE FUNCTION randomblob(size int) RETURNS bytea LANGUAGE sql AS
@@ -47,21 +48,65 @@ fn server() -> &'static TestServer {
     })
 }
 
+fn psql(scripts: &[&str]) -> Output {
+    let TestServer { port, psql, .. } = server();
+    let mut command = Command::new(psql);
+    command.args(["-X", "-q", "-A", "-t", "-h", "127.0.0.1", "-p", port]);
+    command.args(["-U", "bulkhead", "-d", "demo"]).env("PGPASSWORD", PASSWORD);
+    scripts.iter().for_each(|script| drop(command.args(["-c", script])));
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Returns the content of all tables that exist.
+pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {
+    let path = format!("SET search_path = {}", place.schema);
+    let tables = ["meta", "record", "stored", "writer"]
+        .map(|table| format!("SELECT * FROM {table} ORDER BY 1, 2"));
+    let mut scripts = vec![path.as_str()];
+    scripts.extend(tables.iter().map(String::as_str));
+    psql(&scripts).stdout
+}
+
 /// Creates a schema.
 pub(super) fn new_schema(schema: &str) -> PostgresPlace {
-    let TestServer { port, psql, .. } = server();
     let script = format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {FUNCTIONS}");
-    let status = Command::new(psql)
-        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", port])
-        .args(["-U", "bulkhead", "-d", "demo", "-c", &script])
-        .env("PGPASSWORD", PASSWORD)
-        .stdin(Stdio::null())
-        .status();
-    assert!(status.unwrap().success(), "the schema was not created");
+    let output = psql(&[&script]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let port = &server().port;
     PostgresPlace {
         connection_url: format!(
-            "postgresql://bulkhead:{PASSWORD}@127.0.0.1:{port}/demo?sslmode=disable"
+            "postgresql://bulkhead:{PASSWORD}@127.0.0.1:{port}/demo?sslmode=disable\
+             &application_name={schema}"
         ),
         schema: schema.to_owned(),
+    }
+}
+
+/// Returns a script of SQLite in the words of PostgreSQL, as far as tests need the words: literals
+/// of bytes, and triggers.
+pub(super) fn translated(script: &str) -> String {
+    let mut text = String::new();
+    let mut rest = script;
+    while let Some((before, literal)) = rest.split_once("x'") {
+        let (digits, after) = literal.split_once('\'').unwrap();
+        text.push_str(&format!("{before}decode('{digits}', 'hex')"));
+        rest = after;
+    }
+    text.push_str(rest);
+    if let Some((before, trigger)) = text.split_once("CREATE TRIGGER ") {
+        let (head, body) = trigger.split_once(" BEGIN ").unwrap();
+        let (name, _) = head.split_once(' ').unwrap();
+        let body = body.replace("SELECT RAISE(ABORT, 'no')", "RAISE EXCEPTION 'no'");
+        let body = body.replace("END", "RETURN NEW; END");
+        let (event, condition) = head.split_once(" WHEN ").unwrap_or((head, "true"));
+        return format!(
+            "{before}CREATE FUNCTION of_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT \
+             AS $$ BEGIN {body} $$; \
+             CREATE TRIGGER {event} FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION of_{name}()"
+        );
+    }
+    match text.strip_prefix("DROP TRIGGER ") {
+        Some(name) => format!("DROP FUNCTION of_{name}() CASCADE"),
+        None => text,
     }
 }

@@ -40,7 +40,7 @@ const TEN_YEARS: i64 = 315_360_000_000;
 
 #[tokio::test]
 async fn restart_with_clock_set_back_keeps_store_time() {
-    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
+    let (scratch, hands) = (ScratchDirectory::of_files(), TestClock::new());
     let (directory, store) = first_process(&scratch, &hands).await;
     hands.pass(30_000);
     put(&store, data("bears a time"), "x").await;

@@ -129,7 +129,7 @@ async fn is_of(directory: &DataDirectory, path: &Path, store: &Store) -> bool {
 
 #[tokio::test]
 async fn restored_database_equals_snapshot_row_by_row() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let directory = scratch.hold().await;
     let first = key(1);
     let keys = FirstKeys::of_holders(SealConfig::SINGLE, &first);
@@ -170,7 +170,7 @@ async fn restored_database_equals_snapshot_row_by_row() {
 
 #[tokio::test]
 async fn restored_file_has_format_of_new_database() {
-    let (original, scratch) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (original, scratch) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let store = filled(&original).await;
     let (bytes, _) = take(&store).await;
     store.close().await;
@@ -204,11 +204,11 @@ async fn restored_file_has_format_of_new_database() {
 
 #[tokio::test]
 async fn damaged_snapshot_changes_no_file() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let bytes = take_and_close(&scratch).await;
     let directory = scratch.hold().await;
     let before = scratch.files();
-    let elsewhere = ScratchDirectory::new();
+    let elsewhere = ScratchDirectory::of_files();
     let mut damaged: Vec<Vec<u8>> =
         (0..bytes.len()).step_by(97).map(|length| bytes[..length].to_vec()).collect();
     for place in (30..bytes.len()).step_by(331) {
@@ -231,7 +231,7 @@ async fn damaged_snapshot_changes_no_file() {
 
 #[tokio::test]
 async fn directory_is_restored_only_if_empty_or_forced() {
-    let (original, target) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (original, target) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let store = filled(&original).await;
     let (bytes, _) = take(&store).await;
     let snapshot = saved(&original, &bytes);
@@ -255,7 +255,7 @@ async fn directory_is_restored_only_if_empty_or_forced() {
 
 #[tokio::test]
 async fn other_cluster_opens_with_own_key_alone() {
-    let (original, scratch) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (original, scratch) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let store = original.open_with(2).await.unwrap();
     put(&store, data("mount/other"), "there").await;
     let (bytes, _) = take(&store).await;
@@ -281,7 +281,7 @@ async fn other_cluster_opens_with_own_key_alone() {
 
 #[tokio::test]
 async fn changed_digests_are_not_of_the_cluster() {
-    let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (scratch, elsewhere) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let bytes = take_and_close(&scratch).await;
     let directory = scratch.hold().await;
     let store = directory.open(key(1)).await.unwrap();
@@ -292,7 +292,7 @@ async fn changed_digests_are_not_of_the_cluster() {
 
 #[tokio::test]
 async fn restored_data_wait_for_release_over_restarts() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = filled(&scratch).await;
     assert_eq!(store.restored(), None);
     let (bytes, _) = take(&store).await;
@@ -323,7 +323,7 @@ async fn restored_data_wait_for_release_over_restarts() {
 
 #[tokio::test]
 async fn store_time_never_goes_back_by_restore() {
-    let (scratch, hands) = (ScratchDirectory::new(), TestClock::new());
+    let (scratch, hands) = (ScratchDirectory::of_files(), TestClock::new());
     let store = filled(&scratch).await;
     let (bytes, _) = take(&store).await;
     let taken = store.now();
@@ -344,7 +344,7 @@ async fn store_time_never_goes_back_by_restore() {
 
 #[tokio::test]
 async fn one_restore_at_a_time_removes_own_file() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let bytes = take_and_close(&scratch).await;
     let snapshot = saved(&scratch, &bytes);
     let directory = scratch.hold().await;
@@ -366,7 +366,7 @@ async fn one_restore_at_a_time_removes_own_file() {
 
 #[tokio::test]
 async fn chosen_restore_is_completed_by_next_opening() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = filled(&scratch).await;
     let (bytes, _) = take(&store).await;
     put(&store, data("mount/later"), "lost").await;

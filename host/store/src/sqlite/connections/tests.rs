@@ -9,7 +9,7 @@ async fn pragma(connection: &mut SqliteConnection, statement: &'static str) -> i
 
 #[tokio::test]
 async fn commits_flush_and_hostile_schema_is_untrusted() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let checks = async |connection: &mut SqliteConnection| {
         assert_eq!(pragma(connection, "PRAGMA synchronous").await, 2);
@@ -29,7 +29,7 @@ async fn commits_flush_and_hostile_schema_is_untrusted() {
 /// See decision T35 and `.cargo/config.toml`.
 #[tokio::test]
 async fn prepared_statement_is_planned_once_for_all_values() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let query = async |connection: &mut SqliteConnection| {
         let option = "SELECT sqlite_compileoption_used('ENABLE_QPSG')";
@@ -40,7 +40,7 @@ async fn prepared_statement_is_planned_once_for_all_values() {
 
 #[tokio::test]
 async fn write_without_room_shows_beyond_next_write() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     let mut changes = store.write_changes();
@@ -63,7 +63,7 @@ async fn write_without_room_shows_beyond_next_write() {
 
 #[tokio::test]
 async fn readers_cannot_write() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let delete = async |connection: &mut SqliteConnection| {
         sqlx::query("DELETE FROM record").execute(connection).await
@@ -74,7 +74,7 @@ async fn readers_cannot_write() {
 
 #[tokio::test]
 async fn io_error_stops_writes_and_reads_continue() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
     *store.database().sqlite().writer.lock().await =
@@ -90,7 +90,7 @@ async fn io_error_stops_writes_and_reads_continue() {
 
 #[tokio::test]
 async fn write_panic_costs_only_connection() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let count = async |connection: &mut SqliteConnection| {
         let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM meta");

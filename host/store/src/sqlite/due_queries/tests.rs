@@ -126,7 +126,7 @@ async fn rows_due_before_1970_are_ignored() {
 
 #[tokio::test]
 async fn finding_due_work_walks_over_no_backlog() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = sample(&scratch).await;
     for (statement, seeks) in [
         (NEXT_LANES, "record_by_lane_due (space=? AND lane>? AND lane<?"),
@@ -181,7 +181,7 @@ async fn look(store: &Store) {
 
 #[tokio::test]
 async fn due_work_search_cost_ignores_backlog_length() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let steps = count_steps(&store).await;
     let mut costs = Vec::new();

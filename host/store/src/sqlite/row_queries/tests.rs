@@ -91,7 +91,7 @@ fn flipped_text(text: &str) -> impl Iterator<Item = String> {
 
 #[tokio::test]
 async fn row_with_any_flipped_byte_does_not_open() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = store_with_lease(&scratch).await;
     let row = raw(&store).await;
     assert_eq!(read_as(&store, row.clone()).await.unwrap().unwrap().body.as_slice(), b"first");
@@ -117,7 +117,7 @@ async fn row_with_any_flipped_byte_does_not_open() {
 
 #[tokio::test]
 async fn foreign_cluster_row_with_same_key_stays_closed() {
-    let (here, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (here, elsewhere) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let (here, elsewhere) = (store_with_lease(&here).await, store_with_lease(&elsewhere).await);
     let foreign = raw(&elsewhere).await;
     let address = foreign.address.clone();
@@ -126,7 +126,7 @@ async fn foreign_cluster_row_with_same_key_stays_closed() {
 
 #[tokio::test]
 async fn row_naming_any_other_term_does_not_open() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = store_with_lease(&scratch).await;
     store.rotate().await.unwrap();
     let row = raw(&store).await;
@@ -177,7 +177,7 @@ async fn refusal_names_address_and_never_body() {
 
 #[tokio::test]
 async fn owner_records_are_found_by_index_in_order() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let store = scratch.open().await;
     let plan = plan(&store, OWNED).await;
     assert!(plan.contains("record_by_owner (space=? AND owner=? AND rowid>?)"), "{plan}");

@@ -101,7 +101,8 @@ async fn reads_count_cache_hits_misses_and_queries() {
 
 #[tokio::test]
 async fn sizes_match_files_and_closed_log() {
-    let (scratch, store) = opened().await;
+    let scratch = ScratchDirectory::of_files();
+    let store = scratch.open().await;
     let before = store.activity();
     assert!(before.database_bytes.is_some_and(|bytes| bytes > 0));
     put(&store, data("a"), &"x".repeat(100_000)).await;
