@@ -8,7 +8,32 @@ use crate::sources::{Source, assert_none, rust_below};
 const STORE: &str = "host/store/src";
 
 /// Modules that implement a database for the store.
-const DATABASES: [&str; 1] = ["sqlite"];
+const DATABASES: [&str; 2] = ["postgres", "sqlite"];
+
+/// The module of the database whose statements compatible databases share.
+const SHARED: &str = "postgres";
+
+/// Words of statements that compatible databases do not share, as `docs/decisions.md` lists them.
+/// `DO UPDATE` is shared; `DO` begins a block of code if a text begins with the word.
+const UNSHARED: [&str; 13] = [
+    "LISTEN",
+    "NOTIFY",
+    "UNLISTEN",
+    "TEMPORARY",
+    "TEMP",
+    "UNLOGGED",
+    "VACUUM",
+    "CLUSTER",
+    "COPY",
+    "TRIGGER",
+    "FUNCTION",
+    "EXTENSION",
+    "LOCK",
+];
+
+/// Beginnings of functions that compatible databases do not share.
+const UNSHARED_FUNCTIONS: [&str; 5] =
+    ["pg_advisory", "pg_try_advisory", "txid_", "pg_current_", "pg_snapshot"];
 
 /// The module with the operations of a database, which alone knows the databases.
 const BOUNDARY: &str = "database";
@@ -61,6 +86,41 @@ fn offences(file: &Source) -> Vec<String> {
         found.extend(modules.map(|database| format!("{}: module {database}", file.path)));
     }
     found
+}
+
+/// Returns the words of a statement that compatible databases do not share.
+fn unshared(file: &Source) -> Vec<String> {
+    if file.is_of_tests() || module_of(file) != Some(SHARED) {
+        return Vec::new();
+    }
+    let (_, literals) = product(file);
+    let is_unshared = |literal: &&String| {
+        literal.starts_with("DO ")
+            || UNSHARED.iter().any(|word| names(literal, word))
+            || UNSHARED_FUNCTIONS.iter().any(|function| literal.contains(function))
+    };
+    literals.iter().filter(is_unshared).map(|sql| format!("{}: {sql}", file.path)).collect()
+}
+
+#[test]
+fn statements_of_servers_are_plain_sql() {
+    assert_none(
+        rust_below(&[STORE]).iter().flat_map(unshared).collect(),
+        "use words that PostgreSQL, CockroachDB and YugabyteDB share (decision T56)",
+    );
+    let found = |text: &str| {
+        let path = format!("{STORE}/postgres/statements.rs");
+        unshared(&Source { path, text: text.to_owned() }).len()
+    };
+    for offence in [
+        "const TEXT: &str = \"LISTEN changes\";",
+        "const TEXT: &str = \"SELECT pg_advisory_lock(1)\";",
+        "const TEXT: &str = \"CREATE TEMPORARY TABLE t (a int)\";",
+        "const TEXT: &str = \"DO $$ BEGIN END $$\";",
+    ] {
+        assert_eq!(found(offence), 1, "{offence}");
+    }
+    assert_eq!(found("const TEXT: &str = \"ON CONFLICT (a) DO UPDATE SET b = 1\";"), 0);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Reads and counts of the record table.
 
+#[cfg(test)]
+mod tests;
+
 use sqlx::Row as _;
 
 use crate::fault::StoreFault;

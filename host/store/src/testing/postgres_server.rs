@@ -53,7 +53,9 @@ fn psql(scripts: &[&str]) -> Output {
     let mut command = Command::new(psql);
     command.args(["-X", "-q", "-A", "-t", "-h", "127.0.0.1", "-p", port]);
     command.args(["-U", "bulkhead", "-d", "demo"]).env("PGPASSWORD", PASSWORD);
-    scripts.iter().for_each(|script| drop(command.args(["-c", script])));
+    for script in scripts {
+        command.args(["-c", script]);
+    }
     command.stdin(Stdio::null()).output().unwrap()
 }
 
