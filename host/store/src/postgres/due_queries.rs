@@ -1,5 +1,10 @@
 //! Due work: finds due records by index, without loading other records and without walking over a
 //! backlog.
+//!
+//! This file prevents a cost that grows with the backlog of another lane. Conditions and orders
+//! compare whole rows of columns, `(space, lane, due)`, because only the index of these columns
+//! serves such an order. With `lane = …` and an order by `due`, the planner may choose the index of
+//! due times, and walk over the rows of all other lanes.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -13,6 +18,10 @@ use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;
 use super::statement_draft::StatementDraft;
 use super::stored_text::{decode, encode, number};
+
+/// The bounds of a due time, as the planner accepts them for the index.
+const LEAST: &str = "'-9223372036854775808'::bigint";
+const GREATEST: &str = "'9223372036854775807'::bigint";
 
 /// Returns the query that steps from lane to lane in byte order, and finds the head of each lane.
 fn lane_walk(record: &str) -> String {
@@ -29,8 +38,10 @@ fn lane_walk(record: &str) -> String {
          WHERE walked.steps < $4) \
          SELECT walked.lane, head.due FROM walked CROSS JOIN LATERAL ( \
              SELECT r.due FROM {record} AS r \
-             WHERE r.space = $1 AND r.lane = walked.lane AND r.due IS NOT NULL \
-             ORDER BY r.due LIMIT 1) AS head \
+             WHERE (r.space, r.lane, r.due) >= ($1, walked.lane, {LEAST}) \
+                 AND (r.space, r.lane, r.due) <= ($1, walked.lane, {GREATEST}) \
+                 AND r.due IS NOT NULL \
+             ORDER BY r.space, r.lane, r.due LIMIT 1) AS head \
          ORDER BY walked.lane"
     )
 }
@@ -61,8 +72,9 @@ impl PostgresDatabase {
         limit: u32,
     ) -> Result<Vec<DueRecord>, StoreFault> {
         let text = format!(
-            "SELECT space, key, due, lane, owner FROM {} \
-             WHERE space = $1 AND lane = $2 AND due <= $3 ORDER BY due, number LIMIT $4",
+            "SELECT space, key, due, lane, owner FROM {} WHERE due IS NOT NULL \
+             AND (space, lane, due) >= ($1, $2, {LEAST}) AND (space, lane, due) <= ($1, $2, $3) \
+             ORDER BY space, lane, due, number LIMIT $4",
             self.tables.record
         );
         let query = StatementDraft::of(text).with(number(space))?.with(encode(lane))?;
@@ -80,7 +92,9 @@ impl PostgresDatabase {
         at_most: u32,
     ) -> Result<u32, StoreFault> {
         let text = format!(
-            "SELECT 1 FROM {} WHERE space = $1 AND lane = $2 AND due IS NOT NULL LIMIT $3",
+            "SELECT 1 FROM {} WHERE due IS NOT NULL \
+             AND (space, lane) >= ($1, $2) AND (space, lane) <= ($1, $2) \
+             ORDER BY space, lane, due LIMIT $3",
             self.tables.record
         );
         let query = StatementDraft::of(text).with(number(space))?.with(encode(lane))?;

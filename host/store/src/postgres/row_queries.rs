@@ -70,10 +70,12 @@ impl PostgresDatabase {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreFault> {
-        // `owner <> ''` lets the planner use the index without the rows without an owner.
+        // `owner <> ''` lets the planner use the index without the rows without an owner, and the
+        // comparison of rows leaves no other index for the order.
         let text = format!(
-            "SELECT number, key FROM {} WHERE space = $1 AND owner = $2 AND owner <> '' \
-             AND number > $3 ORDER BY number LIMIT $4",
+            "SELECT number, key FROM {} WHERE (space, owner, number) > ($1, $2, $3) \
+             AND (space, owner) <= ($1, $2) AND owner <> '' \
+             ORDER BY space, owner, number LIMIT $4",
             self.tables.record
         );
         let query =
