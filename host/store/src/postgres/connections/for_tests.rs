@@ -5,6 +5,7 @@ use sqlx::postgres::PgRow;
 use tokio::sync::oneshot;
 
 use super::PostgresDatabase;
+use crate::failpoint;
 use crate::postgres::readers::SessionPool;
 use crate::postgres::statement_draft::{StatementDraft, run_script};
 
@@ -28,13 +29,14 @@ impl PostgresDatabase {
         &self.readers
     }
 
-    /// Holds the writing connection until `ended`.
+    /// Holds the writing connection until `ended`, as a write that gives up.
     pub(crate) async fn hold_writer(
         &self,
         begun: oneshot::Sender<()>,
         ended: oneshot::Receiver<()>,
     ) {
         let _writer = self.writer.lock().await;
+        failpoint::reach("commit.begin").unwrap();
         begun.send(()).unwrap();
         ended.await.unwrap();
     }

@@ -82,7 +82,7 @@ fn long_manifest_text_is_never_repeated() {
 
 #[tokio::test]
 async fn mark_in_future_is_refused() {
-    let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (scratch, elsewhere) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let store = filled(&scratch).await;
     let (bytes, _) = take(&store).await;
     let now = store.now();
@@ -104,7 +104,7 @@ async fn mark_in_future_is_refused() {
 
 #[tokio::test]
 async fn restore_ends_when_asked_and_leaves_nothing() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::of_files();
     let bytes = take_and_close(&scratch).await;
     let snapshot = saved(&scratch, &bytes);
     let directory = scratch.hold().await;
@@ -129,7 +129,7 @@ async fn restore_ends_when_asked_and_leaves_nothing() {
 
 #[tokio::test]
 async fn snapshot_with_contradicting_rows_is_refused() {
-    let (scratch, elsewhere) = (ScratchDirectory::new(), ScratchDirectory::new());
+    let (scratch, elsewhere) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
     let bytes = take_and_close(&scratch).await;
     let directory = scratch.hold().await;
     let before = scratch.files();
