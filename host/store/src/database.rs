@@ -222,8 +222,8 @@ impl Database {
     ///
     /// A group has at most a few thousand rows and a few mebibytes (`crate::committer`). The plan
     /// runs once and never waits. A database that has to repeat the transaction, because another
-    /// process wrote meanwhile, returns [`WriteFailure::Interfered`]: the committer then plans anew,
-    /// and after some attempts submits each unit alone.
+    /// process wrote meanwhile, returns [`WriteFailure::Interfered`]: the committer then plans
+    /// anew, and after some attempts submits each unit alone.
     ///
     /// The failpoints `commit.begin`, `commit.planned` and `commit.flushed` are passed in this
     /// order, before the questions, before the writes and after the commit.

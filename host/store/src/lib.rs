@@ -43,8 +43,8 @@
 //! → time_mark → fault → write_failure → write_condition → range → watched_keys → cipher
 //! → directory → stored_limit → write_queue → folders → snapshot_places → shamir → keyring
 //! → root_seals → seal → rows → due → raw_record → committed_state → postgres → sqlite → database
-//! → identity → revision → work → cache → stored → open_data → plan → committer → store → data_directory
-//! → scan → unit → dev_seal → snapshot
+//! → identity → revision → work → cache → stored → open_data → plan → committer → store
+//! → data_directory → scan → unit → dev_seal → snapshot
 //! ```
 
 mod activity;

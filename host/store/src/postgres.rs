@@ -36,6 +36,7 @@ mod group_commit;
 mod group_questions;
 mod group_writes;
 mod long_reads;
+mod measured_sizes;
 mod meta_table;
 mod postgres_error;
 mod readers;

@@ -26,10 +26,10 @@ use crate::options::{FlushPolicy, PostgresPlace};
 use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 
+use super::measured_sizes::MeasuredSizes;
 use super::postgres_error::PostgresError;
 use super::readers::{SessionPool, discard};
 use super::server_address::{TableNames, connect, connect_options};
-use super::server_figures::MeasuredSizes;
 use super::statement_draft::{StatementDraft, run_script};
 
 /// Begins a transaction that writes. The limits end the transaction of a client that is gone,
@@ -176,7 +176,8 @@ impl PostgresDatabase {
             Ok(Err(broken)) => self.failure(broken),
             Err(_) => WriteFailure::Unknown("a fault of Bulkhead itself".into()),
         };
-        discard(connection).await;
+        // Not closed in words: the server may be gone, and would delay the next write.
+        drop(connection);
         Err(broken)
     }
 

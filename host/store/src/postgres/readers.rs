@@ -7,12 +7,14 @@
 
 use std::mem;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use bulkhead_wire::sync;
 use futures_util::TryStreamExt as _;
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::activity::ActivityCounter;
 
@@ -20,6 +22,8 @@ use super::postgres_error::PostgresError;
 use super::server_address::connect;
 use super::statement_draft::{StatementDraft, in_time};
 
+/// Maximum time of the message that closes a connection.
+const FAREWELL_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of reading connections.
 const READERS: u32 = 16;
 
@@ -156,5 +160,6 @@ async fn first_row<E: From<PostgresError>>(
 /// Closes a connection that is no longer needed. An open transaction ends with the connection in
 /// any case.
 pub(super) async fn discard(connection: PgConnection) {
-    drop(in_time(connection.close()).await);
+    // The connection ends without an answer of the server as well.
+    drop(timeout(FAREWELL_TIME, connection.close()).await);
 }

@@ -1,7 +1,5 @@
 //! The figures of a database: commits and their times, reads, and the remembered size.
 
-use std::time::{Duration, Instant};
-
 use bulkhead_wire::duration_histogram::HistogramReading;
 use bulkhead_wire::sync;
 use sqlx::Row as _;
@@ -11,16 +9,6 @@ use crate::activity::DatabaseSizes;
 use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;
 use super::statement_draft::StatementDraft;
-
-/// Minimum time between two measurements of the size.
-const SIZE_AGE: Duration = Duration::from_secs(60);
-
-/// The size of the tables with their indexes, as last measured.
-#[derive(Default)]
-pub(super) struct MeasuredSizes {
-    bytes: Option<u64>,
-    measured: Option<Instant>,
-}
 
 impl PostgresDatabase {
     /// Returns the number of commits since the database was opened.
@@ -38,7 +26,7 @@ impl PostgresDatabase {
         self.readers.reads()
     }
 
-    /// Returns the size as last measured. The log of the server is no file of this machine.
+    /// Returns the size as last measured. The log of the server is not measured.
     pub(crate) fn sizes(&self) -> DatabaseSizes {
         DatabaseSizes { database: sync::lock(&self.sizes).bytes, log: None }
     }
@@ -46,15 +34,10 @@ impl PostgresDatabase {
     /// Measures the size, unless the last measurement is young. An error, such as that of a
     /// compatible database without this function, leaves the size unknown.
     pub(super) async fn measure_sizes(&self) {
-        {
-            let mut sizes = sync::lock(&self.sizes);
-            if sizes.measured.is_some_and(|measured| measured.elapsed() < SIZE_AGE) {
-                return;
-            }
-            sizes.measured = Some(Instant::now());
+        if sync::lock(&self.sizes).begin_measurement() {
+            let measured = self.measured_bytes().await.ok().flatten();
+            sync::lock(&self.sizes).bytes = measured;
         }
-        let measured = self.measured_bytes().await.ok().flatten();
-        sync::lock(&self.sizes).bytes = measured;
     }
 
     async fn measured_bytes(&self) -> Result<Option<u64>, PostgresError> {

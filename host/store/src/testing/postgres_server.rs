@@ -102,8 +102,8 @@ pub(super) fn translated(script: &str) -> String {
         let body = body.replace("END", "RETURN NEW; END");
         let (event, condition) = head.split_once(" WHEN ").unwrap_or((head, "true"));
         return format!(
-            "{before}CREATE FUNCTION of_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT \
-             AS $$ BEGIN {body} $$; \
+            "{before}CREATE FUNCTION of_{name}() RETURNS trigger LANGUAGE plpgsql \
+             SET search_path FROM CURRENT AS $$ BEGIN {body} $$; \
              CREATE TRIGGER {event} FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION of_{name}()"
         );
     }

@@ -197,8 +197,8 @@ async fn abandoned_write_leaves_nothing_and_store_continues() {
     put(&store, data("a"), "1").await;
     let mut lock = database(&store).connect().await.unwrap();
     run_script(&mut lock, "BEGIN").await.unwrap();
-    let held = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.writer);
-    run_script(&mut lock, &held).await.unwrap();
+    let lock_text = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.writer);
+    run_script(&mut lock, &lock_text).await.unwrap();
     let abandoned = tokio::spawn({
         let store = Arc::clone(&store);
         async move {
