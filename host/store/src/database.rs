@@ -45,6 +45,7 @@ use crate::directory;
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
 use crate::options::{FlushPolicy, PostgresPlace};
+pub(crate) use crate::postgres::exchange_tables;
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
 use crate::record::Address;
 use crate::rows::SealedRow;

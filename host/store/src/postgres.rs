@@ -32,6 +32,7 @@
 
 mod connections;
 mod due_queries;
+mod filling;
 mod group_commit;
 mod group_questions;
 mod group_writes;
@@ -48,6 +49,7 @@ mod stored_counts;
 mod stored_text;
 
 pub(crate) use connections::PostgresDatabase;
+pub(crate) use filling::{PostgresFiller, exchange_tables};
 pub(crate) use long_reads::PostgresReader;
 pub(crate) use meta_table::read_meta;
 pub(crate) use server_address::name_of;

@@ -7,9 +7,10 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::{DataDirectory, copies};
 use crate::clock::StoreClock;
+use crate::database::exchange_tables;
 use crate::fault::StoreFault;
 use crate::identity;
-use crate::options::StoreOptions;
+use crate::options::{DatabaseChoice, PostgresPlace, StoreOptions};
 use crate::store::Store;
 
 impl DataDirectory {
@@ -87,13 +88,33 @@ impl DataDirectory {
         Ok(())
     }
 
+    /// Returns the database of the records.
+    pub(crate) fn choice(&self) -> &DatabaseChoice {
+        &self.options.database
+    }
+
+    /// Replaces the tables of the closed database by the tables that a restore filled. Returns
+    /// `false` if there are no such tables.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the data are open, or the database failed. The next opening
+    /// then finds the old data or the new data.
+    pub(crate) async fn replace_by_tables(
+        &self,
+        place: &PostgresPlace,
+    ) -> Result<bool, StoreFault> {
+        let _closed = self.take_lock()?;
+        let replaced = exchange_tables(place).await;
+        // The data may have other seals, or be of another cluster.
+        self.forget_properties();
+        replaced
+    }
+
     /// Takes the right to restore. A single restore at a time has this right.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] during another restore; [`StoreFault::Refused`] if the records
-    /// are on a database server.
+    /// [`StoreFault::Unavailable`] during another restore.
     pub(crate) fn take_restore_turn(&self) -> Result<OwnedMutexGuard<()>, StoreFault> {
-        self.require_file("a restore")?;
         Arc::clone(&self.restoring).try_lock_owned().map_err(|_| {
             StoreFault::Unavailable(
                 "another restore is in progress; nothing was changed; wait for its end".to_owned(),

@@ -7,7 +7,8 @@ use futures_util::stream::BoxStream;
 
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
-use crate::postgres::PostgresReader;
+use crate::options::PostgresPlace;
+use crate::postgres::{PostgresFiller, PostgresReader};
 use crate::raw_record::{FillFault, RawRecord, RawRecordResult};
 use crate::sqlite::{SqliteFiller, SqliteReader};
 
@@ -76,6 +77,7 @@ impl DatabaseReader {
 /// A new database that nothing else has open, filled in one transaction.
 pub(crate) enum DatabaseFiller {
     Sqlite(SqliteFiller),
+    Postgres(PostgresFiller),
 }
 
 impl DatabaseFiller {
@@ -87,6 +89,15 @@ impl DatabaseFiller {
         SqliteFiller::open(file).await.map(DatabaseFiller::Sqlite)
     }
 
+    /// Connects for the filling of new tables beside the tables in use
+    /// ([`exchange_tables`](super::exchange_tables)).
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the server cannot be reached.
+    pub(crate) async fn open_beside(place: &PostgresPlace) -> Result<DatabaseFiller, StoreFault> {
+        PostgresFiller::open(place).await.map(DatabaseFiller::Postgres)
+    }
+
     /// Begins the transaction, and creates the tables as the first `schema` versions of the schema
     /// make them. The rows of the identity come from the snapshot, with the number of the version.
     ///
@@ -95,6 +106,7 @@ impl DatabaseFiller {
     pub(crate) async fn begin(&mut self, schema: usize) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(filler) => filler.begin(schema).await,
+            Self::Postgres(filler) => filler.begin().await,
         }
     }
 
@@ -109,6 +121,7 @@ impl DatabaseFiller {
     ) -> Result<(), FillFault> {
         match self {
             Self::Sqlite(filler) => filler.insert(identity, records).await,
+            Self::Postgres(filler) => filler.insert(identity, records).await,
         }
     }
 
@@ -119,6 +132,7 @@ impl DatabaseFiller {
     pub(crate) async fn identity_rows(&mut self) -> Result<MetaRows, StoreFault> {
         match self {
             Self::Sqlite(filler) => filler.identity_rows().await,
+            Self::Postgres(filler) => filler.identity_rows().await,
         }
     }
 
@@ -129,6 +143,7 @@ impl DatabaseFiller {
     pub(crate) async fn commit(&mut self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(filler) => filler.commit(changes).await,
+            Self::Postgres(filler) => filler.commit(changes).await,
         }
     }
 
@@ -139,6 +154,10 @@ impl DatabaseFiller {
     pub(crate) async fn close(self) -> Result<(), StoreFault> {
         match self {
             Self::Sqlite(filler) => filler.close().await,
+            Self::Postgres(filler) => {
+                filler.close().await;
+                Ok(())
+            }
         }
     }
 }

@@ -56,10 +56,10 @@ pub(super) fn counter_of(address: &Address) -> Option<&str> {
 }
 
 /// Returns the bytes for which the row counts, with its texts as stored.
-pub(super) fn stored_size(row: &SealedRow) -> i64 {
+pub(super) fn stored_size(address: &Address, (lane, owner): (&str, &str), sealed: usize) -> i64 {
     let more = |text: &str| encode(text).len() - text.len();
-    let more = more(&row.address.key) + more(&row.lane) + more(&row.owner);
-    column(size(&row.address, &row.lane, &row.owner, row.sealed.len() + 2 * more))
+    let more = more(&address.key) + more(lane) + more(owner);
+    column(size(address, lane, owner, sealed + 2 * more))
 }
 
 /// Adds the sizes of the puts, and takes away the sizes of the rows that are replaced or deleted.
@@ -68,7 +68,10 @@ fn count(
     tables: &TableNames,
     writes: &GroupWrites<'_>,
 ) -> Result<Option<String>, PostgresError> {
-    let changed = writes.puts.iter().map(|row| (&row.address, stored_size(row)));
+    let changed = writes.puts.iter().map(|row| {
+        let bytes = stored_size(&row.address, (&row.lane, &row.owner), row.sealed.len());
+        (&row.address, bytes)
+    });
     let deleted = writes.deletes.iter().map(|address| (*address, 0));
     let (mut counters, mut spaces, mut keys, mut sizes) = (vec![], vec![], vec![], vec![]);
     for (address, bytes) in changed.chain(deleted) {

@@ -17,6 +17,8 @@ mod code {
     pub(super) const INTERFERENCE: [&str; 2] = ["40001", "40P01"];
     pub(super) const DISK_FULL: &str = "53100";
     pub(super) const READ_ONLY: &str = "25006";
+    pub(super) const SAME_KEY: &str = "23505";
+    pub(super) const UNKNOWN_TABLE: &str = "42P01";
     /// The classes of errors that end the session: of the connection, of an operator's act or a
     /// crash, of the whole system, and the end of an idle transaction.
     pub(super) const ENDS_OF_SESSION: [&str; 4] = ["08", "57P", "58", "25P"];
@@ -50,6 +52,16 @@ impl PostgresError {
     /// Returns the error of an operation on a closed database.
     pub(super) fn closed() -> PostgresError {
         PostgresError(sqlx::Error::PoolClosed)
+    }
+
+    /// Returns whether a row with the same key exists.
+    pub(super) fn is_same_key(&self) -> bool {
+        self.has_code(code::SAME_KEY)
+    }
+
+    /// Returns whether a table does not exist.
+    pub(super) fn is_unknown_table(&self) -> bool {
+        self.has_code(code::UNKNOWN_TABLE)
     }
 
     fn sqlstate(&self) -> Option<&str> {

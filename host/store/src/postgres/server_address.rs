@@ -25,6 +25,8 @@ const CACHED_STATEMENTS: usize = 128;
 pub(super) struct TableNames {
     /// The schema alone, without quotation marks.
     pub(super) schema: String,
+    /// Beginning of the names of tables and indexes.
+    pub(super) prefix: &'static str,
     pub(super) record: String,
     pub(super) meta: String,
     pub(super) stored: String,
@@ -32,11 +34,26 @@ pub(super) struct TableNames {
 }
 
 impl TableNames {
+    /// Returns the names of the tables in use.
     pub(super) fn of(place: &PostgresPlace) -> TableNames {
+        TableNames::with_prefix(place, "")
+    }
+
+    /// Returns the names of the tables that a restore fills.
+    pub(super) fn restored(place: &PostgresPlace) -> TableNames {
+        TableNames::with_prefix(place, "restored_")
+    }
+
+    /// Returns the name of a table or an index.
+    pub(super) fn name_of(&self, table: &str) -> String {
+        qualified(&self.schema, self.prefix, table)
+    }
+
+    fn with_prefix(place: &PostgresPlace, prefix: &'static str) -> TableNames {
         let schema = place.schema.clone();
-        let quoted = schema.replace('"', "\"\"");
-        let name = |table: &str| format!("\"{quoted}\".{table}");
+        let name = |table| qualified(&schema, prefix, table);
         TableNames {
+            prefix,
             record: name("record"),
             meta: name("meta"),
             stored: name("stored"),
@@ -44,6 +61,10 @@ impl TableNames {
             schema,
         }
     }
+}
+
+fn qualified(schema: &str, prefix: &str, table: &str) -> String {
+    format!("\"{}\".{prefix}{table}", schema.replace('"', "\"\""))
 }
 
 /// Returns the options of every connection.

@@ -23,6 +23,7 @@ use crate::disk_space::DiskShortage;
 use crate::failpoint;
 use crate::fault::StoreFault;
 use crate::identity;
+use crate::options::PostgresPlace;
 use crate::raw_record::FillFault;
 
 /// Maximum number of rows in a batch.
@@ -37,16 +38,26 @@ const SPACE_CHECK_BATCHES: u64 = 16;
 /// The question whether the work may go on.
 pub(super) type MayContinue = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// The place of a new database.
+pub(super) enum NewPlace {
+    /// A new file, which only the owner can read.
+    File(PathBuf),
+    /// New tables beside the tables in use. The next restore replaces the tables.
+    Tables(PostgresPlace),
+}
+
 /// A database under construction, or complete and not in use yet. Dropping the value removes the
 /// file.
 pub(super) struct NewDatabase {
-    path: PathBuf,
+    place: NewPlace,
 }
 
 impl Drop for NewDatabase {
     fn drop(&mut self) {
-        // The next process that holds the directory tries again.
-        drop(remove_database(&self.path));
+        if let NewPlace::File(path) = &self.place {
+            // The next process that holds the directory tries again.
+            drop(remove_database(path));
+        }
     }
 }
 
@@ -64,42 +75,54 @@ pub(super) struct DatabaseContent<'a> {
 }
 
 impl NewDatabase {
-    /// Builds a database in the new file `path`, which only the owner can read. The file is
-    /// complete and flushed on return.
+    /// Builds a database at `place`. The database is complete and flushed on return.
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if the rows contradict each other, or if the file is not the file
     /// that was read before; [`StoreFault::Unavailable`] if a file cannot be read or written, the
     /// disk has too little space, or the work may not continue.
     pub(super) async fn build(
-        path: PathBuf,
+        place: NewPlace,
         content: DatabaseContent<'_>,
     ) -> Result<NewDatabase, StoreFault> {
-        remove_database(&path)?;
-        let database = NewDatabase { path };
-        let path = database.path();
-        directory::create_private(path).map_err(|error| file_failure("create", path, &error))?;
-        failpoint::reach("restore.begun").map_err(StoreFault::injected)?;
-        let mut filler = DatabaseFiller::open_file(path).await?;
-        let filled = fill(&mut filler, &content, path).await;
-        let closed = filler.close().await;
-        filled?;
-        closed?;
-        failpoint::reach("restore.built").map_err(StoreFault::injected)?;
-        if let Some(file) = find_beside(path) {
-            return Err(StoreFault::Unavailable(format!(
-                "{} holds changes that are not in the new database; nothing was changed; try again",
-                file.display()
-            )));
+        let database = NewDatabase { place };
+        match &database.place {
+            NewPlace::File(path) => build_file(path, &content).await?,
+            NewPlace::Tables(place) => {
+                let mut filler = DatabaseFiller::open_beside(place).await?;
+                let filled = fill(&mut filler, &content, None).await;
+                let closed = filler.close().await;
+                filled?;
+                closed?;
+            }
         }
-        flush(path.to_owned()).await?;
-        failpoint::reach("restore.flushed").map_err(StoreFault::injected)?;
         Ok(database)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn place(&self) -> &NewPlace {
+        &self.place
     }
+}
+
+/// Builds the file `path`.
+async fn build_file(path: &Path, content: &DatabaseContent<'_>) -> Result<(), StoreFault> {
+    remove_database(path)?;
+    directory::create_private(path).map_err(|error| file_failure("create", path, &error))?;
+    failpoint::reach("restore.begun").map_err(StoreFault::injected)?;
+    let mut filler = DatabaseFiller::open_file(path).await?;
+    let filled = fill(&mut filler, content, Some(path)).await;
+    let closed = filler.close().await;
+    filled?;
+    closed?;
+    failpoint::reach("restore.built").map_err(StoreFault::injected)?;
+    if let Some(file) = find_beside(path) {
+        return Err(StoreFault::Unavailable(format!(
+            "{} holds changes that are not in the new database; nothing was changed; try again",
+            file.display()
+        )));
+    }
+    flush(path.to_owned()).await?;
+    failpoint::reach("restore.flushed").map_err(StoreFault::injected)
 }
 
 /// Runs blocking work outside of the threads that serve requests.
@@ -122,11 +145,12 @@ async fn flush(path: PathBuf) -> Result<(), StoreFault> {
     .await
 }
 
-/// Creates the tables and copies all rows, in a single transaction.
+/// Creates the tables and copies all rows, in a single transaction. `file` is the new file, if the
+/// database is a file.
 async fn fill(
     filler: &mut DatabaseFiller,
     content: &DatabaseContent<'_>,
-    path: &Path,
+    file: Option<&Path>,
 ) -> Result<(), StoreFault> {
     filler.begin(content.schema).await?;
     let (sender, mut batches) = mpsc::channel(WAITING_BATCHES);
@@ -137,8 +161,10 @@ async fn fill(
     let mut number = 0_u64;
     while let Some(batch) = batches.recv().await {
         check_continuation(&content.may_continue)?;
-        if number.is_multiple_of(SPACE_CHECK_BATCHES) {
-            check_space(path, 0)?;
+        if let Some(file) = file
+            && number.is_multiple_of(SPACE_CHECK_BATCHES)
+        {
+            check_space(file, 0)?;
         }
         number = number.saturating_add(1);
         insert(filler, batch).await?;

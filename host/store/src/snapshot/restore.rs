@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
+use tokio::runtime::Handle;
 use tokio::sync::OwnedMutexGuard;
 
 use super::archive::SUMS_PURPOSE;
 use super::archive_reader::damaged;
 use super::building::{
-    DatabaseContent, MayContinue, NewDatabase, check_continuation, check_space, in_thread,
-    size_of_row,
+    DatabaseContent, MayContinue, NewDatabase, NewPlace, check_continuation, check_space,
+    in_thread, size_of_row,
 };
 use super::check::read_identity;
 use super::manifest::SnapshotManifest;
@@ -26,7 +27,7 @@ use crate::data_directory::DataDirectory;
 use crate::database::SCHEMA_COUNT;
 use crate::fault::StoreFault;
 use crate::identity::StoreIdentity;
-use crate::options::StoreOptions;
+use crate::options::{DatabaseChoice, StoreOptions};
 use crate::store::Store;
 
 /// Maximum time by which the time mark of a snapshot may be ahead of the manifest and of the
@@ -116,8 +117,10 @@ impl DataDirectory {
         let checked = CheckedSnapshot::read(snapshot, &may_continue).await?;
         accept(&checked)?;
         checked.check_mark(self.system_time())?;
-        let path = self.unfinished_restore();
-        check_space(&path, checked.bytes)?;
+        let place = self.new_place();
+        if let NewPlace::File(path) = &place {
+            check_space(path, checked.bytes)?;
+        }
         let restored_at = self.now();
         let content = DatabaseContent {
             snapshot,
@@ -126,26 +129,41 @@ impl DataDirectory {
             restored_at,
             may_continue,
         };
-        let database = NewDatabase::build(path, content).await?;
+        let database = NewDatabase::build(place, content).await?;
         Ok(PreparedRestore { database, checked, restored_at, _turn: turn })
     }
 
-    /// Replaces the closed database, if there is one, by the prepared database. The replaced
-    /// database stays as `bulkhead.db.undone`. A process killed at any moment leaves the old data
+    /// Replaces the closed database, if there is one, by the prepared database. Blocks the thread,
+    /// which belongs to a runtime and serves no requests. The replaced file stays as
+    /// `bulkhead.db.undone`; replaced tables are dropped. A process killed at any moment leaves the old data
     /// or the new data; the next process that holds the directory completes the replacement.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the data are open, or a file cannot be replaced. The next
     /// opening then finds the old data, or completes the replacement ([`Store::restored`]).
     pub fn put_restored(&self, prepared: PreparedRestore) -> Result<(), StoreFault> {
-        if self.replace_by(prepared.database.path())? {
+        let (is_replaced, name) = match prepared.database.place() {
+            NewPlace::File(path) => (self.replace_by(path)?, path.display().to_string()),
+            NewPlace::Tables(place) => {
+                let replacement = self.replace_by_tables(place);
+                (Handle::current().block_on(replacement)?, "the tables of the restore".to_owned())
+            }
+        };
+        if is_replaced {
             return Ok(());
         }
         Err(StoreFault::Unavailable(format!(
-            "{} was removed by another process before the restore; nothing was changed; restore \
-             the snapshot again",
-            prepared.database.path().display()
+            "{name} disappeared before the restore; nothing was changed; \
+             restore the snapshot again"
         )))
+    }
+
+    /// Returns the place of the database that a restore builds.
+    fn new_place(&self) -> NewPlace {
+        match self.choice() {
+            DatabaseChoice::SqliteFile => NewPlace::File(self.unfinished_restore()),
+            DatabaseChoice::Postgres(place) => NewPlace::Tables(place.clone()),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::shamir::{KeyShare, SealConfig, split};
 use crate::testing::{ScratchDirectory, data, edit, put, put_indexed};
 use crate::{AutomaticSeal, DataDirectory, FirstKeys, SealKey, Store, StoreFault};
 
+mod between_databases;
 mod hostile;
 mod restoring;
 mod under_writes;

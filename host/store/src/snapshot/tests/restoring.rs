@@ -14,7 +14,7 @@ fn key(byte: u8) -> SealKey {
 }
 
 /// Fills a store with records of several kinds, some of them with index columns.
-async fn varied(scratch: &ScratchDirectory) -> Arc<Store> {
+pub(super) async fn varied(scratch: &ScratchDirectory) -> Arc<Store> {
     let store = filled(scratch).await;
     for number in 0..300 {
         let index = IndexColumns {
@@ -41,7 +41,7 @@ async fn stored_counts(store: &Arc<Store>) -> Vec<(String, i64)> {
 }
 
 /// Returns the rows without the two rows of `meta` that a restore writes.
-fn without_times(rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
+pub(super) fn without_times(rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
     let is_time = |row: &SnapshotRow| match row {
         SnapshotRow::Identity(name, _) => name == "time" || name == "restored",
         SnapshotRow::Record(_) => false,
