@@ -6,6 +6,9 @@
 //! one may keeps the next one waiting. Each client looks whether the record exists before it writes
 //! it, as every request does, and keys are as scattered as those of leases and tokens. Results go
 //! to the terminal and, as JSON, to `target/bench.json`.
+//!
+//! `BULKHEAD_BENCH_POSTGRES=postgresql://…` measures PostgreSQL in place of SQLite. The database has
+//! two empty schemas, `flushed` and `unflushed`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,7 +22,10 @@
 #[path = "../../benches/figures.rs"]
 mod figures;
 
-use bulkhead_store::{Address, FlushPolicy, IndexColumns, SealKey, Space, Store, StoreOptions};
+use bulkhead_store::{
+    Address, DatabaseChoice, FlushPolicy, IndexColumns, PostgresPlace, SealKey, Space, Store,
+    StoreOptions,
+};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -100,9 +106,18 @@ async fn measure(directory: &Path) -> Figures {
     }
 }
 
+/// Returns SQLite, or the schema of the server with the name of the directory.
+fn database(directory: &Path) -> DatabaseChoice {
+    let Ok(connection_url) = std::env::var("BULKHEAD_BENCH_POSTGRES") else {
+        return DatabaseChoice::SqliteFile;
+    };
+    let schema = directory.file_name().unwrap().to_str().unwrap().to_owned();
+    DatabaseChoice::Postgres(PostgresPlace { connection_url, schema })
+}
+
 async fn open(directory: PathBuf, flushing: FlushPolicy) -> Arc<Store> {
     Store::open(
-        StoreOptions { flushing, ..StoreOptions::at(directory) },
+        StoreOptions { flushing, database: database(&directory), ..StoreOptions::at(directory) },
         SealKey::generate().unwrap(),
     )
     .await

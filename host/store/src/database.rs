@@ -278,6 +278,14 @@ impl Database {
         }
     }
 
+    /// Returns a sentence for each setting of the database that can lose an acknowledged commit.
+    pub(crate) fn durability_doubts(&self) -> &[String] {
+        match self {
+            Self::Sqlite(_) => &[],
+            Self::Postgres(database) => database.durability_doubts(),
+        }
+    }
+
     /// Returns the ability to write, as the last write showed.
     pub(crate) fn write_condition(&self) -> WriteCondition {
         match self {

@@ -44,6 +44,7 @@ mod readers;
 mod row_queries;
 mod server_address;
 mod server_figures;
+mod server_settings;
 mod statement_draft;
 mod stored_counts;
 mod stored_text;

@@ -269,6 +269,12 @@ impl Store {
         self.database().stopped()
     }
 
+    /// Returns a sentence for each setting of the database server that can lose an acknowledged
+    /// commit. The caller tells the operator.
+    pub fn durability_doubts(&self) -> &[String] {
+        self.database().durability_doubts()
+    }
+
     /// Returns the ability to write, as the last write showed. Writes nothing.
     pub fn write_condition(&self) -> WriteCondition {
         self.database().write_condition()

@@ -30,6 +30,7 @@ use super::measured_sizes::MeasuredSizes;
 use super::postgres_error::PostgresError;
 use super::readers::{SessionPool, discard};
 use super::server_address::{TableNames, connect, connect_options};
+use super::server_settings;
 use super::statement_draft::{StatementDraft, run_script};
 
 /// Begins a transaction that writes. The limits end the transaction of a client that is gone,
@@ -56,6 +57,7 @@ pub(crate) struct PostgresDatabase {
     pub(super) flushes: ActivityCounter,
     pub(super) flush_time: DurationHistogram,
     pub(super) sizes: ThreadMutex<MeasuredSizes>,
+    doubts: Vec<String>,
 }
 
 /// The only writing connection. The holder of the lock takes the connection out and returns the
@@ -91,7 +93,8 @@ impl PostgresDatabase {
     ) -> Result<PostgresDatabase, StoreFault> {
         let options = connect_options(place)?;
         let mut writer = connect(&options).await?;
-        check_encoding(&mut writer).await?;
+        server_settings::check_encoding(&mut writer).await?;
+        let doubts = server_settings::find_doubts(&mut writer).await;
         Ok(PostgresDatabase {
             readers: SessionPool::new(options.clone()),
             options,
@@ -102,12 +105,19 @@ impl PostgresDatabase {
             flushes: ActivityCounter::default(),
             flush_time: DurationHistogram::default(),
             sizes: ThreadMutex::default(),
+            doubts,
         })
     }
 
     /// Returns `None`: a server decides itself whether it goes on after an I/O error.
     pub(crate) fn stopped(&self) -> Option<&str> {
         None
+    }
+
+    /// Returns a sentence for each setting of the server that can lose an acknowledged commit, as
+    /// the opening found the settings.
+    pub(crate) fn durability_doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     /// Returns the ability to write, as the last write showed.
@@ -254,21 +264,6 @@ impl PostgresDatabase {
         if let WriterSlot::Ready(connection) = mem::replace(&mut *writer, WriterSlot::Closed) {
             discard(connection).await;
         }
-    }
-}
-
-/// Checks that the database stores any text.
-async fn check_encoding(connection: &mut PgConnection) -> Result<(), StoreFault> {
-    use sqlx::Row as _;
-    let rows = StatementDraft::of("SHOW server_encoding").fetch(connection).await?;
-    let encoding: Option<String> = rows.first().and_then(|row| row.try_get(0).ok());
-    match encoding.as_deref() {
-        Some("UTF8") => Ok(()),
-        other => Err(StoreFault::Refused(format!(
-            "the database has the encoding {:?}, and the store needs \"UTF8\"; create a database \
-             with ENCODING 'UTF8'",
-            other.unwrap_or("unknown")
-        ))),
     }
 }
 

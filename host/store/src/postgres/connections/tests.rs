@@ -229,6 +229,15 @@ async fn read_only_database_is_named_in_refusal() {
 }
 
 #[tokio::test]
+async fn settings_that_lose_commits_are_named() {
+    // The server of the tests flushes nothing.
+    let (_scratch, store, _) = opened().await;
+    let doubts = store.durability_doubts();
+    assert!(matches!(doubts, [doubt] if doubt.contains("fsync = off")), "{doubts:?}");
+    assert!(ScratchDirectory::of_files().open().await.durability_doubts().is_empty());
+}
+
+#[tokio::test]
 async fn database_of_other_encoding_is_refused() {
     let (_scratch, store, place) = opened().await;
     let creation = "CREATE DATABASE plain TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'";

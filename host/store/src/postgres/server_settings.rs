@@ -1,0 +1,56 @@
+//! Settings of the server on which the promises of the store depend.
+//!
+//! This file prevents a start on a database that cannot store every text, and a cluster that loses
+//! acknowledged commits without a word to the operator.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgConnection;
+
+use crate::fault::StoreFault;
+
+use super::statement_draft::StatementDraft;
+
+/// Settings with the value that can lose an acknowledged commit, and the consequence.
+const DOUBTS: [(&str, &str, &str); 3] = [
+    ("fsync", "off", "a power cut may damage the database and lose acknowledged commits"),
+    ("full_page_writes", "off", "a power cut may damage the database"),
+    ("synchronous_commit", "off", "a crash of the server loses the last acknowledged commits"),
+];
+
+/// Checks that the database stores any text.
+///
+/// # Errors
+/// [`StoreFault::Refused`] for another encoding than UTF-8; [`StoreFault::Unavailable`] if the
+/// database cannot be read.
+pub(super) async fn check_encoding(connection: &mut PgConnection) -> Result<(), StoreFault> {
+    let encoding = setting(connection, "server_encoding").await?;
+    match encoding.as_deref() {
+        Some("UTF8") => Ok(()),
+        other => Err(StoreFault::Refused(format!(
+            "the database has the encoding {:?}, and the store needs \"UTF8\"; create a database \
+             with ENCODING 'UTF8'",
+            other.unwrap_or("unknown")
+        ))),
+    }
+}
+
+/// Returns a sentence for each setting that can lose an acknowledged commit. A compatible database
+/// may not know a setting.
+pub(super) async fn find_doubts(connection: &mut PgConnection) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for (name, value, consequence) in DOUBTS {
+        if let Ok(Some(found)) = setting(connection, name).await
+            && found == value
+        {
+            doubts.push(format!(
+                "the database server has {name} = {value}: {consequence}; set {name} = on"
+            ));
+        }
+    }
+    doubts
+}
+
+async fn setting(connection: &mut PgConnection, name: &str) -> Result<Option<String>, StoreFault> {
+    let rows = StatementDraft::of(format!("SHOW {name}")).fetch(connection).await?;
+    Ok(rows.first().and_then(|row| row.try_get(0).ok()))
+}
