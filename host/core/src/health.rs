@@ -27,6 +27,8 @@ pub enum HealthCondition {
     WritesStopped,
     /// The disk had no room for the last write.
     DiskFull,
+    /// The database server cannot be reached, or accepts no writes.
+    WritesRefused,
     /// No audit device works, so that requests are refused.
     AuditStopped,
     /// Some of the audit devices do not work.
@@ -66,6 +68,7 @@ impl HealthCondition {
         match self {
             Self::WritesStopped => "writes-stopped",
             Self::DiskFull => "disk-full",
+            Self::WritesRefused => "writes-refused",
             Self::AuditStopped => "audit-stopped",
             Self::AuditDegraded { .. } => "audit-device-failing",
             Self::ClockBehind { .. } => "clock-behind",
@@ -88,6 +91,11 @@ impl HealthCondition {
             }
             Self::DiskFull => {
                 "the disk of the data is full: writes are refused, and reads continue; make room"
+                    .to_owned()
+            }
+            Self::WritesRefused => {
+                "the database server cannot be reached or accepts no writes, and writes are \
+                 refused; check the server and the connection"
                     .to_owned()
             }
             Self::AuditStopped => {
@@ -216,6 +224,7 @@ fn conditions(store: &Store, audit: &Audit, snapshots: &SnapshotWatch) -> Vec<He
     let of_writes = match store.write_condition() {
         WriteCondition::Works => None,
         WriteCondition::DiskFull => Some(HealthCondition::DiskFull),
+        WriteCondition::Refused => Some(HealthCondition::WritesRefused),
         WriteCondition::Stopped => Some(HealthCondition::WritesStopped),
     };
     let of_audit = audit_condition(audit.count_failing(), audit.devices().len());

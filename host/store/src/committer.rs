@@ -182,9 +182,11 @@ impl CommitGroup {
             Err(WriteFailure::Full(_) | WriteFailure::Undone(_) | WriteFailure::Interfered) => {
                 self.commit_one_by_one().await
             }
-            Err(broken @ (WriteFailure::Stopped(_) | WriteFailure::Unknown(_))) => {
-                vec![Err(broken.into()); self.works.len()]
-            }
+            Err(
+                broken @ (WriteFailure::Stopped(_)
+                | WriteFailure::Refused(_)
+                | WriteFailure::Unknown(_)),
+            ) => vec![Err(broken.into()); self.works.len()],
         }
     }
 
@@ -195,10 +197,17 @@ impl CommitGroup {
             folders.begin_writing(work.iter().flat_map(CommitRequest::addresses));
             match attempt_repeatedly(&self.data, work).await {
                 Ok(outcome) => outcomes.extend(outcome),
+                Err(WriteFailure::Refused(fault)) => {
+                    // Each attempt may wait for a connection, and no unit would fare better.
+                    outcomes.resize(self.works.len(), Err(fault));
+                }
                 Err(broken) => outcomes.push(Err(broken.into())),
             }
             // The next unit may have relied on a folder in which this unit wrote.
             folders.end_writing(work.iter().flat_map(CommitRequest::addresses));
+            if outcomes.len() == self.works.len() {
+                break;
+            }
         }
         outcomes
     }

@@ -20,6 +20,9 @@ pub enum WriteCondition {
     /// The disk had no room for a write, and since then nothing was stored, or a few seconds have
     /// not passed. Reads continue.
     DiskFull,
+    /// The database server cannot be reached or accepts no writes, and since then nothing was
+    /// stored.
+    Refused,
     /// An I/O error stopped all writes until the next start. Reads continue.
     Stopped,
 }
@@ -50,9 +53,13 @@ impl WriteWatch {
     /// Records the end of a transaction. A transaction that gave up wrote nothing, and shows
     /// nothing.
     pub(crate) fn note_end(&self, outcome: TransactionOutcome) {
-        let is_full = self.condition() == WriteCondition::DiskFull;
-        if is_full && outcome == TransactionOutcome::Committed {
-            self.note_stored_at(Instant::now());
+        if outcome == TransactionOutcome::Conflict {
+            return;
+        }
+        match self.condition() {
+            WriteCondition::DiskFull => self.note_stored_at(Instant::now()),
+            WriteCondition::Refused => self.change_to(WriteCondition::Works),
+            WriteCondition::Works | WriteCondition::Stopped => {}
         }
     }
 
@@ -71,6 +78,7 @@ impl WriteWatch {
                 *sync::lock(&self.full_at) = Some(Instant::now());
                 self.change_to(WriteCondition::DiskFull);
             }
+            WriteFailure::Refused(_) => self.change_to(WriteCondition::Refused),
             WriteFailure::Stopped(_) => self.change_to(WriteCondition::Stopped),
             // The next write tells more.
             WriteFailure::Undone(_) | WriteFailure::Interfered | WriteFailure::Unknown(_) => {}
@@ -113,6 +121,16 @@ mod tests {
         assert!(!changes.has_changed().unwrap(), "a small write may find room");
         watch.note_stored_at(Instant::now() + FULL_DISK_MEMORY);
         assert_eq!(*changes.borrow_and_update(), WriteCondition::Works);
+    }
+
+    #[test]
+    fn refusal_of_server_ends_with_stored_write() {
+        let watch = WriteWatch::default();
+        watch.note_failure(&WriteFailure::Refused(StoreFault::Unavailable("read-only".into())));
+        watch.note_end(TransactionOutcome::Conflict);
+        assert_eq!(watch.condition(), WriteCondition::Refused, "nothing was stored");
+        watch.note_end(TransactionOutcome::Committed);
+        assert_eq!(watch.condition(), WriteCondition::Works);
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub(crate) enum WriteFailure {
     Full(StoreFault),
     /// Rolled back: nothing of the transaction was written.
     Undone(StoreFault),
+    /// The database cannot be reached, or accepts no writes at present: nothing of the transaction
+    /// was written, and no unit is to blame.
+    Refused(StoreFault),
     /// Rolled back, because another process wrote meanwhile. A repetition with a new plan may
     /// succeed.
     Interfered,
@@ -40,7 +43,8 @@ impl From<WriteFailure> for StoreFault {
         match broken {
             WriteFailure::Stopped(fault)
             | WriteFailure::Full(fault)
-            | WriteFailure::Undone(fault) => fault,
+            | WriteFailure::Undone(fault)
+            | WriteFailure::Refused(fault) => fault,
             WriteFailure::Interfered => StoreFault::Conflict,
             WriteFailure::Unknown(said) => StoreFault::Unavailable(format!(
                 "the database failed while committing ({said}); the outcome is not known, look \

@@ -48,12 +48,13 @@ async fn review_changes(core: &Core) {
     }
 }
 
-/// Reviews the health from time to time. Writes to a full disk and to failing devices, so that
-/// their recovery shows.
+/// Reviews the health from time to time. Writes to a full disk, to a database that refused a write
+/// and to failing devices, so that their recovery shows.
 async fn probe(core: &Core) {
     loop {
         tokio::time::sleep(PROBE_PAUSE).await;
-        if core.store.write_condition() == WriteCondition::DiskFull {
+        let condition = core.store.write_condition();
+        if matches!(condition, WriteCondition::DiskFull | WriteCondition::Refused) {
             // A failure leaves the condition, which is in the log already.
             _ = core.store.mark_time(Duration::ZERO).await;
         }

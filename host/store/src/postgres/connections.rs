@@ -27,7 +27,7 @@ use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 
 use super::measured_sizes::MeasuredSizes;
-use super::postgres_error::PostgresError;
+use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::{SessionPool, discard};
 use super::server_address::{TableNames, connect, connect_options};
 use super::server_settings;
@@ -69,15 +69,15 @@ enum WriterSlot {
     Closed,
 }
 
-/// An error of a transaction, and its position before or after the commit statement.
+/// An error of a transaction, and the part that failed.
 struct BrokenTransaction {
     error: PostgresError,
-    is_committing: bool,
+    phase: WritePhase,
 }
 
 impl From<PostgresError> for BrokenTransaction {
     fn from(error: PostgresError) -> BrokenTransaction {
-        BrokenTransaction { error, is_committing: false }
+        BrokenTransaction { error, phase: WritePhase::Running }
     }
 }
 
@@ -171,8 +171,11 @@ impl PostgresDatabase {
         plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
     ) -> Result<TransactionOutcome, WriteFailure> {
         let mut writer = self.writer.lock().await;
-        let begun = self.begin(&mut writer).await;
-        let mut connection = begun.map_err(|error| self.failure(error.into()))?;
+        failpoint::reach("commit.begin")
+            .map_err(|injected| self.failure(PostgresError::from(injected).into()))?;
+        let beginning = |error| BrokenTransaction { error, phase: WritePhase::Beginning };
+        let begun = self.begin(&mut writer).await.map_err(beginning);
+        let mut connection = begun.map_err(|broken| self.failure(broken))?;
         // A panic must not end the task that commits for all requests.
         let outcome = self.run(&mut connection, questions, plan);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
@@ -194,7 +197,6 @@ impl PostgresDatabase {
     /// Returns the writing connection with an open transaction. A connection that died while it
     /// was idle is replaced.
     async fn begin(&self, writer: &mut WriterSlot) -> Result<PgConnection, PostgresError> {
-        failpoint::reach("commit.begin")?;
         let mut text = BEGIN_WRITE.to_owned();
         if self.flushing == FlushPolicy::Never {
             text.push_str("; ");
@@ -236,7 +238,7 @@ impl PostgresDatabase {
         for statement in writes {
             statement.fetch(connection).await?;
         }
-        let committing = |error| BrokenTransaction { error, is_committing: true };
+        let committing = |error| BrokenTransaction { error, phase: WritePhase::Committing };
         run_script(connection, "COMMIT").await.map_err(committing)?;
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
@@ -244,7 +246,7 @@ impl PostgresDatabase {
     }
 
     fn failure(&self, broken: BrokenTransaction) -> WriteFailure {
-        let failure = broken.error.into_failure(broken.is_committing);
+        let failure = broken.error.into_failure(broken.phase);
         self.condition.note_failure(&failure);
         failure
     }

@@ -11,7 +11,7 @@ use crate::write_failure::{TransactionOutcome, WriteFailure};
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_questions::GroupQuestions;
 use super::group_writes;
-use super::postgres_error::PostgresError;
+use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
 use super::statement_draft::{StatementDraft, run_script};
 
@@ -43,7 +43,7 @@ impl PostgresDatabase {
     ) -> Result<TransactionOutcome, WriteFailure> {
         let questions = GroupQuestions::of(questions);
         let statement = questions.statement(&self.tables);
-        let statement = statement.map_err(|error| error.into_failure(false))?;
+        let statement = statement.map_err(|error| error.into_failure(WritePhase::Running))?;
         let tables = &self.tables;
         self.transact(statement, |rows| match plan(questions.state(&rows)?) {
             Some(writes) => group_writes::statements_of(tables, &writes).map(Some),

@@ -31,6 +31,16 @@ mod code {
         ["08", "25", "28", "3D", "40", "42", "53", "55", "57", "58"];
 }
 
+/// The part of a transaction that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WritePhase {
+    /// There is no session, or no transaction.
+    Beginning,
+    Running,
+    /// The commit statement was sent.
+    Committing,
+}
+
 /// An error of the driver or of the server. Not the error type of the driver, so that the words
 /// for SQLite are never used by mistake.
 #[derive(Debug)]
@@ -103,8 +113,9 @@ impl PostgresError {
         }
     }
 
-    /// Returns the meaning for a write. `is_committing`: the commit statement was sent.
-    pub(super) fn into_failure(self, is_committing: bool) -> WriteFailure {
+    /// Returns the meaning for a write that failed in `phase`.
+    pub(super) fn into_failure(self, phase: WritePhase) -> WriteFailure {
+        let is_committing = phase == WritePhase::Committing;
         let is_decided = !is_committing
             || self.is_in(&code::ROLLED_BACK)
             || self.is_interference()
@@ -117,6 +128,8 @@ impl PostgresError {
             WriteFailure::Interfered
         } else if self.has_code(code::DISK_FULL) {
             WriteFailure::Full(self.into())
+        } else if phase == WritePhase::Beginning || self.has_code(code::READ_ONLY) {
+            WriteFailure::Refused(self.into())
         } else if is_committing {
             WriteFailure::Undone(StoreFault::Unavailable(format!(
                 "the database refused to commit ({}); nothing was stored, try again",
@@ -166,13 +179,15 @@ mod tests {
             )))
         };
         assert!(lost().ends_session());
-        assert!(matches!(lost().into_failure(true), WriteFailure::Unknown(_)));
-        assert!(matches!(lost().into_failure(false), WriteFailure::Undone(_)));
+        assert!(matches!(lost().into_failure(WritePhase::Committing), WriteFailure::Unknown(_)));
+        assert!(matches!(lost().into_failure(WritePhase::Running), WriteFailure::Undone(_)));
+        let refused = lost().into_failure(WritePhase::Beginning);
+        assert!(matches!(refused, WriteFailure::Refused(_)));
     }
 
     #[test]
     fn closed_database_stops_writes_in_words() {
-        let failure = PostgresError::closed().into_failure(false);
+        let failure = PostgresError::closed().into_failure(WritePhase::Beginning);
         let WriteFailure::Stopped(StoreFault::Unavailable(text)) = failure else {
             panic!("another failure")
         };

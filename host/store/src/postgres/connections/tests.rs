@@ -215,17 +215,39 @@ async fn abandoned_write_leaves_nothing_and_store_continues() {
 }
 
 #[tokio::test]
-async fn read_only_database_is_named_in_refusal() {
+async fn read_only_database_is_a_condition_until_next_write() {
     let (_scratch, store, _) = opened().await;
     put(&store, data("a"), "1").await;
-    let statement = StatementDraft::script("SET TRANSACTION READ ONLY");
-    let write = StatementDraft::of(format!(
-        "UPDATE {} SET commits = commits + 1",
-        database(&store).tables.writer
-    ));
-    let fault = database(&store).write(&[statement, write]).await.unwrap_err();
+    let trigger = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION USING ERRCODE = '25006'; END $$; \
+         CREATE TRIGGER refuse BEFORE UPDATE ON record \
+         FOR EACH ROW EXECUTE FUNCTION refuse()";
+    database(&store).edit(trigger).await;
+    let mut unit = store.begin();
+    unit.put(data("a"), b"2".to_vec(), IndexColumns::default());
+    let fault = unit.commit().await.unwrap_err();
     assert!(fault.to_string().contains("primary server"), "{fault}");
-    put(&store, data("a"), "2").await;
+    assert_eq!(store.write_condition(), WriteCondition::Refused);
+    put(&store, data("b"), "1").await;
+    assert_eq!(store.write_condition(), WriteCondition::Works);
+}
+
+#[tokio::test]
+async fn unreachable_server_refuses_writes_until_it_returns() {
+    let (_scratch, store, place) = opened().await;
+    let mut other = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.unwrap();
+    let reachable = other.options.clone();
+    other.options = reachable.clone().port(1);
+    end_sessions(database(&store)).await;
+    let row = row(&store, "a", b"1");
+    for _ in 0..2 {
+        let refused = read_and_write(&other, &data("a"), &row, || {}).await;
+        assert!(matches!(refused, Err(WriteFailure::Refused(_))));
+        assert_eq!(other.write_condition(), WriteCondition::Refused);
+    }
+    other.options = reachable;
+    assert!(read_and_write(&other, &data("a"), &row, || {}).await.is_ok());
+    assert_eq!(other.write_condition(), WriteCondition::Works);
 }
 
 #[tokio::test]
@@ -263,19 +285,20 @@ async fn panic_in_plan_costs_only_the_connection() {
 async fn codes_decide_the_meaning_of_a_failed_commit() {
     let (_scratch, store, _) = opened().await;
     let mut meanings = BTreeMap::new();
-    for code in ["40001", "40P01", "53100", "57P01", "08006", "23503", "40003", "XX000"] {
+    for code in ["40001", "40P01", "53100", "57P01", "08006", "23503", "40003", "XX000", "25006"] {
         let mut connection = database(&store).connect().await.unwrap();
         let raise = format!("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$");
-        for is_committing in [false, true] {
+        for phase in [WritePhase::Running, WritePhase::Committing] {
             let error = run_script(&mut connection, &raise).await.unwrap_err();
-            let meaning = match error.into_failure(is_committing) {
+            let meaning = match error.into_failure(phase) {
                 WriteFailure::Stopped(_) => "stopped",
                 WriteFailure::Full(_) => "full",
                 WriteFailure::Undone(_) => "undone",
                 WriteFailure::Interfered => "interfered",
+                WriteFailure::Refused(_) => "refused",
                 WriteFailure::Unknown(_) => "unknown",
             };
-            meanings.insert((code, is_committing), meaning);
+            meanings.insert((code, phase), meaning);
         }
     }
     for (code, before, after) in [
@@ -287,7 +310,10 @@ async fn codes_decide_the_meaning_of_a_failed_commit() {
         ("23503", "undone", "undone"),
         ("40003", "undone", "unknown"),
         ("XX000", "undone", "unknown"),
+        ("25006", "refused", "unknown"),
     ] {
-        assert_eq!((meanings[&(code, false)], meanings[&(code, true)]), (before, after), "{code}");
+        let found =
+            (meanings[&(code, WritePhase::Running)], meanings[&(code, WritePhase::Committing)]);
+        assert_eq!(found, (before, after), "{code}");
     }
 }
