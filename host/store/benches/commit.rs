@@ -7,8 +7,8 @@
 //! it, as every request does, and keys are as scattered as those of leases and tokens. Results go
 //! to the terminal and, as JSON, to `target/bench.json`.
 //!
-//! `BULKHEAD_BENCH_POSTGRES=postgresql://…` measures PostgreSQL in place of SQLite. The database has
-//! two empty schemas, `flushed` and `unflushed`.
+//! `BULKHEAD_BENCH_POSTGRES=postgresql://…` measures PostgreSQL in place of SQLite. The database
+//! has two empty schemas, `flushed` and `unflushed`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,7 @@
 //! Tests of the operations that every database serves, through the boundary alone.
 
+mod equivalence;
+
 use std::sync::Arc;
 
 use super::*;

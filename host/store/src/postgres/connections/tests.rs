@@ -215,7 +215,7 @@ async fn abandoned_write_leaves_nothing_and_store_continues() {
 }
 
 #[tokio::test]
-async fn read_only_database_is_a_condition_until_next_write() {
+async fn read_only_database_shows_until_next_write() {
     let (_scratch, store, _) = opened().await;
     put(&store, data("a"), "1").await;
     let trigger = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
