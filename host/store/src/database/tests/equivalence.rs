@@ -86,11 +86,11 @@ async fn questions(store: &Arc<Store>, random: &mut NumberSequence) -> String {
     let due = store.due_in_lane((space, lane), until, limit).await.unwrap().into_iter();
     let owned = database.list_owned((space, owner), 0, limit).await.unwrap().into_iter();
     let addresses = [random.address(), random.address()];
-    let mut asked = StateQuestions::default();
-    asked.sizes.extend(&addresses);
-    asked.listings.insert((&range, limit));
-    asked.counters.extend(["m", "cubbyhole/", "cubbyhole/c", "wrapped-content/c"]);
-    let state = database.read_state(asked).await.unwrap();
+    let mut lookups = StateQuestions::default();
+    lookups.sizes.extend(&addresses);
+    lookups.listings.insert((&range, limit));
+    lookups.counters.extend(["m", "cubbyhole/", "cubbyhole/c", "wrapped-content/c"]);
+    let state = database.read_state(lookups).await.unwrap();
     format!(
         "{range:?} {:?} {} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         database.list_keys(&range, limit).await,
