@@ -93,10 +93,10 @@ impl Service {
         runtime: Arc<SandboxRuntime>,
         settings: ServiceSettings,
     ) -> Result<Arc<Self>, Failure> {
-        let directory = DataDirectory::hold(StoreOptions::at(&settings.directory)).await?;
+        let directory = DataDirectory::hold(settings.store.clone()).await?;
         audit::check(&settings.audit).await?;
         let table = endpoints::table().map_err(Failure::internal)?;
-        let receptions = FileReceptions::new(&settings.directory);
+        let receptions = FileReceptions::new(&settings.store.directory);
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));
         let seal = Arc::new(ServiceSeal::new(process, Arc::clone(&directory)));
         let scrapes = OpenScrapes::default();
@@ -111,13 +111,13 @@ impl Service {
         Ok(DataDirectory::is_held(directory)?)
     }
 
-    /// Checks that the database of a directory without a running server can be opened by this
-    /// version. No file is created or changed.
+    /// Checks that the database of a store without a running server can be opened by this version.
+    /// Nothing is created or changed.
     ///
     /// # Errors
-    /// The reason why a start would refuse the directory.
-    pub async fn examine(directory: &Path) -> Result<(), Failure> {
-        Ok(DataDirectory::examine(directory).await?)
+    /// The reason why a start would refuse the store.
+    pub async fn examine(store: &StoreOptions) -> Result<(), Failure> {
+        Ok(DataDirectory::examine(store).await?)
     }
 
     /// Returns the file with the key of a dev seal, if the data directory has such a file. The

@@ -295,7 +295,7 @@ impl ServiceSeal {
                 "the key file in {} does not open the data there: the data were sealed with \
                  another key or for another cluster; restore a key file and data of one backup, or \
                  choose another data directory",
-                self.process.settings.directory.display()
+                self.process.settings.store.directory.display()
             )),
             other => other.into(),
         }

@@ -9,6 +9,7 @@ use bulkhead_access::log_monitors::LogMonitors;
 use bulkhead_access::log_threshold::LogThreshold;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
+use bulkhead_store::StoreOptions;
 use bulkhead_trace::Tracer;
 use bulkhead_wire::server_figures::ServerFigures;
 use serde_json::{Map, Value};
@@ -19,8 +20,9 @@ use std::time::Duration;
 
 /// Start settings of a server.
 pub struct ServiceSettings {
-    /// Data directory of the store; created if missing, locked while in use.
-    pub directory: PathBuf,
+    /// Data directory and database of the store. The directory is created if missing, and locked
+    /// while in use.
+    pub store: StoreOptions,
     /// Seal of the data.
     pub seal: SealSetting,
     /// Plugins built into this binary.

@@ -48,6 +48,7 @@ use bulkhead_core::audit::AuditSettings;
 use bulkhead_core::snapshots::ScheduledSnapshot;
 use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
+use bulkhead_store::{DatabaseChoice, StoreOptions};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use findings::{ConfigError, ConfigFindings};
@@ -56,6 +57,7 @@ use section::{ConfigSection, ConfigValue, SectionWords};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use storage::StorageSettings;
 use tree::ConfigEntry;
 
 /// Default and maximum life of a lease or token, in seconds: 768 h, as clients of this API expect.
@@ -112,6 +114,8 @@ pub(crate) struct Config {
     pub(crate) scheduler_is_optional: bool,
     /// Data directory.
     pub(crate) data: PathBuf,
+    /// Database with the records.
+    pub(crate) database: DatabaseChoice,
     /// Seal of the data.
     pub(crate) seal: SealSettings,
     /// Requests that set an empty server up.
@@ -161,6 +165,7 @@ impl Config {
             scheduler: None,
             scheduler_is_optional: false,
             data: data.to_path_buf(),
+            database: DatabaseChoice::SqliteFile,
             seal: SealSettings::Shamir,
             initialize: Vec::new(),
             snapshots: Vec::new(),
@@ -180,6 +185,11 @@ impl Config {
             telemetry: TelemetrySettings::default(),
             notices: Vec::new(),
         }
+    }
+
+    /// Returns the place of the data.
+    pub(crate) fn store_options(&self) -> StoreOptions {
+        StoreOptions { database: self.database.clone(), ..StoreOptions::at(&self.data) }
     }
 
     /// Reads `file`: JSON if its name ends so or its text begins with `{`, HCL otherwise.
@@ -240,6 +250,7 @@ impl Config {
             scheduler,
             scheduler_is_optional: false,
             data: PathBuf::new(),
+            database: DatabaseChoice::SqliteFile,
             seal,
             initialize: initialize::settings(file),
             snapshots: snapshot::settings(file),
@@ -259,8 +270,8 @@ impl Config {
             telemetry: telemetry::settings(file),
             notices: Vec::new(),
         };
-        let data = storage::data_directory(file);
-        Some(Self { data: data?, ..config })
+        let StorageSettings { data, database } = storage::settings(file)?;
+        Some(Self { data, database, ..config })
     }
 }
 

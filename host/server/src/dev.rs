@@ -48,6 +48,7 @@ async fn serve(
     let (transport, ca_file) = transport(data.path(), &options.listen, options.tls)?;
     let mut config = Config {
         audit: AuditSettings::for_dev_mode(data.path()),
+        database: options.database,
         ..Config::at(&options.listen, data.path())
     };
     process.configure_log(&config)?;

@@ -164,7 +164,7 @@ pub(crate) async fn check_start(config: &Config, seals: &[OfficialSeal]) -> Diag
 /// the data.
 async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
     machine::check_process(config, diagnosis);
-    let is_in_use = storage::check(&config.data, diagnosis).await;
+    let is_in_use = storage::check(config, diagnosis).await;
     storage::check_audit(&config.audit, diagnosis);
     if let Some(file) = &config.log.file {
         storage::check_log_file(file, diagnosis);

@@ -8,6 +8,7 @@ mod usage;
 use crate::config::{DEFAULT_ADDRESS, parse_log_format, parse_log_level};
 use crate::log::{LogFormat, LogSettings};
 use bulkhead_cli::{double_dashes, find_nearest};
+use bulkhead_store::{DatabaseChoice, PostgresPlace};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
@@ -24,6 +25,10 @@ const LISTEN_VARIABLE: &str = "BULKHEAD_LISTEN_ADDRESS";
 
 /// Environment variable equivalent to `--data-dir`.
 const DATA_VARIABLE: &str = "BULKHEAD_DATA_DIR";
+
+/// Environment variable with the connection URL of PostgreSQL, for a server without a configuration
+/// file. There is no option, because every user of the machine can read the options of a process.
+const DATABASE_VARIABLE: &str = "BULKHEAD_PG_CONNECTION_URL";
 
 /// Default data directory outside dev mode, relative to the working directory.
 const DATA: &str = "./bulkhead-data";
@@ -87,6 +92,8 @@ pub struct DevOptions {
     pub root_token: Option<Secret>,
     /// Data directory. `None`: a temporary directory that is removed with the process.
     pub data: Option<PathBuf>,
+    /// Database with the records.
+    pub database: DatabaseChoice,
     /// Protection of the server's connections.
     pub tls: DevTransport,
     /// Listener of the scheduler's API.
@@ -122,6 +129,8 @@ pub struct ProductionOptions {
     pub listen: String,
     /// Data directory.
     pub data: PathBuf,
+    /// Database with the records.
+    pub database: DatabaseChoice,
     /// Allow plain HTTP on addresses that other machines reach.
     pub tls_disable: bool,
 }
@@ -278,7 +287,15 @@ impl ParsedArguments {
         let listen = typed_or_set(self.dev_listen, env, &either("LISTEN_ADDRESS"))?;
         let own = ["BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS".to_owned()];
         let scheduler = typed_or_set(self.dev_scheduler, env, &own)?;
+        let database = database(env)?;
+        if self.data.is_none() && matches!(database, DatabaseChoice::Postgres(_)) {
+            return Err(format!(
+                "{DATABASE_VARIABLE} needs --data-dir, because the key of the data would be \
+                 removed at the end"
+            ));
+        }
         Ok(DevOptions {
+            database,
             scheduler: match scheduler.as_deref() {
                 None => DevScheduler::Usual,
                 Some("off") => DevScheduler::Off,
@@ -357,9 +374,20 @@ impl ParsedArguments {
         Ok(ProductionOptions {
             listen: listen.unwrap_or_else(|| DEFAULT_ADDRESS.to_owned()),
             data: self.data.or_else(set).unwrap_or_else(|| PathBuf::from(DATA)),
+            database: database(env)?,
             tls_disable: self.tls_disable,
         })
     }
+}
+
+/// Returns the database of the environment.
+fn database(env: EnvironmentLookup<'_>) -> Result<DatabaseChoice, String> {
+    let Some(url) = typed_or_set(None, env, &[DATABASE_VARIABLE.to_owned()])? else {
+        return Ok(DatabaseChoice::SqliteFile);
+    };
+    let place = PostgresPlace::from_url(&url);
+    let place = place.map_err(|fault| format!("{DATABASE_VARIABLE}: {fault}"))?;
+    Ok(DatabaseChoice::Postgres(Box::new(place)))
 }
 
 /// Returns the typed value, otherwise the first variable that is set and not empty. A value that is

@@ -332,7 +332,7 @@ pub(crate) fn service_settings(
     log: &Arc<dyn Log>,
 ) -> ServiceSettings {
     ServiceSettings {
-        directory: config.data.clone(),
+        store: config.store_options(),
         seal: SealSetting::Shamir,
         officials,
         // Always the running binary, even if another file has replaced it on disk.

@@ -148,8 +148,8 @@ pub(crate) fn check_plugin_directory(config: &Config) -> Result<(), String> {
 /// Returns the configuration, and the advice for choosing another address.
 fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     match source {
-        ConfigSource::Options(ProductionOptions { listen, data, tls_disable }) => {
-            let mut config = Config::at(&listen, &data);
+        ConfigSource::Options(ProductionOptions { listen, data, database, tls_disable }) => {
+            let mut config = Config { database, ..Config::at(&listen, &data) };
             if tls_disable {
                 config.listener.transport = ListenerTransport::Plain;
             }

@@ -112,7 +112,8 @@ fn database(directory: &Path) -> DatabaseChoice {
         return DatabaseChoice::SqliteFile;
     };
     let schema = directory.file_name().unwrap().to_str().unwrap().to_owned();
-    DatabaseChoice::Postgres(PostgresPlace { connection_url, schema })
+    let place = PostgresPlace::from_url(&connection_url).expect("a connection URL");
+    DatabaseChoice::Postgres(Box::new(PostgresPlace { schema, ..place }))
 }
 
 async fn open(directory: PathBuf, flushing: FlushPolicy) -> Arc<Store> {

@@ -68,6 +68,14 @@ impl DirectoryProperties {
     }
 }
 
+/// Returns the place of the database with the records.
+fn place_of(options: &StoreOptions) -> DatabasePlace<'_> {
+    match &options.database {
+        DatabaseChoice::SqliteFile => DatabasePlace::SqliteIn(&options.directory),
+        DatabaseChoice::Postgres(place) => DatabasePlace::Postgres(place),
+    }
+}
+
 impl DataDirectory {
     /// Creates the directory (mode 0700) if missing, locks it, and reads the database's identity
     /// without writing.
@@ -88,13 +96,13 @@ impl DataDirectory {
         directory::is_locked(directory)
     }
 
-    /// Checks that the database of a directory without a running server can be opened by this
-    /// version. No file is created or changed.
+    /// Checks that the database of a store without a running server can be opened by this version.
+    /// Nothing is created or changed.
     ///
     /// # Errors
     /// As [`DataDirectory::hold`].
-    pub async fn examine(directory: &Path) -> Result<(), StoreFault> {
-        identity::examine(directory).await
+    pub async fn examine(options: &StoreOptions) -> Result<(), StoreFault> {
+        identity::examine(place_of(options)).await
     }
 
     /// Holds the directory like [`DataDirectory::hold`], with this clock.
@@ -298,10 +306,7 @@ impl DataDirectory {
 
     /// Returns the place of the database with the records.
     fn place(&self) -> DatabasePlace<'_> {
-        match &self.options.database {
-            DatabaseChoice::SqliteFile => DatabasePlace::SqliteIn(self.path()),
-            DatabaseChoice::Postgres(place) => DatabasePlace::Postgres(place),
-        }
+        place_of(&self.options)
     }
 
     async fn open_database(&self) -> Result<Database, StoreFault> {

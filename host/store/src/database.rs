@@ -44,9 +44,10 @@ use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQue
 use crate::directory;
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
-use crate::options::{FlushPolicy, PostgresPlace};
+use crate::options::FlushPolicy;
 pub(crate) use crate::postgres::exchange_tables;
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
+use crate::postgres_place::PostgresPlace;
 use crate::record::Address;
 use crate::rows::SealedRow;
 use crate::sqlite::{self, SqliteDatabase};

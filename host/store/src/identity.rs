@@ -236,15 +236,14 @@ pub(crate) async fn read(place: DatabasePlace<'_>) -> Result<Option<StoreIdentit
     rows.map(|rows| of_own_format(&rows, &place.name())).transpose()
 }
 
-/// Checks that the database in `directory` is ours, and creates and changes no file, unlike
-/// [`read`]. A database with the unfinished writes of a dead process is not looked at: no reader
+/// Checks that the database is ours, and creates and changes nothing, unlike [`read`]. A database with the unfinished writes of a dead process is not looked at: no reader
 /// could leave its files alone.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) async fn examine(directory: &Path) -> Result<(), StoreFault> {
-    let rows = DatabasePlace::SqliteIn(directory).examine().await?;
-    let identity = rows.map(|rows| of_own_format(&rows, &directory::database(directory)));
+pub(crate) async fn examine(place: DatabasePlace<'_>) -> Result<(), StoreFault> {
+    let rows = place.examine().await?;
+    let identity = rows.map(|rows| of_own_format(&rows, &place.name()));
     identity.transpose().map(drop)
 }
 

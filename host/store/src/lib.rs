@@ -39,8 +39,8 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! activity → alarm → body → clock → disk_space → failpoint → options → meta_rows → record
-//! → time_mark → fault → write_failure → write_condition → range → watched_keys → cipher
+//! activity → alarm → body → clock → disk_space → failpoint → meta_rows → record → time_mark
+//! → fault → postgres_place → options → write_failure → write_condition → range → watched_keys → cipher
 //! → directory → stored_limit → write_queue → folders → snapshot_places → shamir → keyring
 //! → root_seals → seal → rows → due → raw_record → committed_state → postgres → sqlite → database
 //! → identity → revision → work → cache → stored → open_data → plan → committer → store
@@ -71,6 +71,7 @@ mod open_data;
 mod options;
 mod plan;
 mod postgres;
+mod postgres_place;
 mod range;
 mod raw_record;
 mod record;
@@ -109,7 +110,10 @@ pub use disk_space::DiskShortage;
 pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
-pub use options::{DatabaseChoice, FlushPolicy, PostgresPlace, StoreOptions};
+pub use options::{DatabaseChoice, FlushPolicy, StoreOptions};
+pub use postgres_place::{
+    PasswordSource, PostgresPlace, PostgresServer, PostgresTls, PostgresTlsMode, SessionTarget,
+};
 pub use record::{Address, IndexColumns, Record, Space, Stamp};
 pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;

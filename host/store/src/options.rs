@@ -1,10 +1,8 @@
 //! The location and flushing mode of a store.
-//!
-//! This file prevents the password of a database from appearing in a log: a connection URL has no
-//! `Debug`.
 
-use std::fmt;
 use std::path::PathBuf;
+
+use crate::postgres_place::PostgresPlace;
 
 /// The moment at which a commit is flushed to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,22 +33,7 @@ pub enum DatabaseChoice {
     #[default]
     SqliteFile,
     /// PostgreSQL. The data directory holds no records, and its lock is of this machine alone.
-    Postgres(PostgresPlace),
-}
-
-/// The place of the tables on a PostgreSQL server.
-#[derive(Clone)]
-pub struct PostgresPlace {
-    /// `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters of sqlx.
-    pub connection_url: String,
-    /// The schema of the tables. The schema exists, and holds no tables of another program.
-    pub schema: String,
-}
-
-impl fmt::Debug for PostgresPlace {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("PostgresPlace").field("schema", &self.schema).finish_non_exhaustive()
-    }
+    Postgres(Box<PostgresPlace>),
 }
 
 impl StoreOptions {

@@ -80,9 +80,9 @@ impl ScratchDirectory {
         fs::create_dir(&path).unwrap();
         let database = match database {
             TestedDatabase::Sqlite => DatabaseChoice::SqliteFile,
-            TestedDatabase::Postgres => {
-                DatabaseChoice::Postgres(postgres_server::new_schema(&format!("test{name:016x}")))
-            }
+            TestedDatabase::Postgres => DatabaseChoice::Postgres(Box::new(
+                postgres_server::new_schema(&format!("test{name:016x}")),
+            )),
         };
         ScratchDirectory { path, database }
     }

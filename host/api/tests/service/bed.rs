@@ -9,6 +9,7 @@ use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;
+use bulkhead_store::StoreOptions;
 use bulkhead_trace::Tracer;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
@@ -120,7 +121,7 @@ impl Bed {
     ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = ServiceSettings {
-            directory: directory.clone(),
+            store: StoreOptions::at(&directory),
             seal: SealSetting::Shamir,
             officials: Vec::new(),
             compiler: profile().join("bulkhead"),

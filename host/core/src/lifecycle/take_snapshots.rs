@@ -118,7 +118,7 @@ async fn take_in_turn(core: &Core, steps: &SnapshotSteps<'_>) -> Result<SavedSna
     };
     let began = Instant::now();
     let time = core.store.now();
-    let data = core.process.settings.directory.clone();
+    let data = core.process.settings.store.directory.clone();
     let create = steps.run(move |plan, _| {
         plan.check_directory(&data)?;
         plan.delete_unfinished()?;

@@ -150,20 +150,8 @@ impl<'a> ConfigSection<'a> {
         Some(block)
     }
 
-    /// Returns the only block `name "kind"`, if present. A second block and another kind are
-    /// errors; `unserved` holds the unsupported kinds with the reason.
-    pub(super) fn single_block(
-        &self,
-        name: &'static str,
-        kind: &'static str,
-        unserved: &[(&str, &str)],
-    ) -> Option<LabelledBlock<'a>> {
-        let twice = "leave one of the two out";
-        let [found] = self.blocks_of_kinds(&BlockKinds { name, kinds: [kind], unserved, twice });
-        found
-    }
-
-    /// Returns the block of each kind, if present. Errors as for [`Self::single_block`].
+    /// Returns the block of each kind, if present. Keeps an error about a
+    /// block of another kind.
     pub(super) fn blocks_of_kinds<const N: usize>(
         &self,
         wanted: &BlockKinds<'_, N>,

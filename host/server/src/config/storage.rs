@@ -4,20 +4,27 @@
 //! another storage is refused, with the block to write.
 
 use super::findings::ConfigError;
-use super::section::{ConfigSection, ConfigValue, SectionWords};
+use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
+use bulkhead_store::{DatabaseChoice, PostgresPlace};
 use std::path::PathBuf;
 
-const STORAGE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[], foreign: &[] };
+const SQLITE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[], foreign: &[] };
+const POSTGRES_WORDS: SectionWords =
+    SectionWords { keys: &["connection_url", "path"], blocks: &[], foreign: &[] };
+const POSTGRES_URL: &str = "\"postgresql://bulkhead@db.example.com/bulkhead\"";
+
+/// Default of `path` beside PostgreSQL.
+const LOCAL_DIRECTORY: &str = "/var/lib/bulkhead";
 
 /// The block that a file needs.
 pub(super) const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
 
-const OTHER_STORAGE: &str = "this version stores in SQLite only, and does not read the data of \
-    another program; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" } with a separate \
-    directory";
+const OTHER_STORAGE: &str = "this version stores in SQLite or PostgreSQL, and does not read the \
+    data of another program; write storage \"sqlite\" { path = \"/var/lib/bulkhead\" } with a \
+    separate directory, or storage \"postgresql\" { connection_url = … } with a separate database";
 
 /// Storages of Vault and OpenBao, and of later versions.
-const STORAGES: [(&str, &str); 24] = [
+const STORAGES: [(&str, &str); 23] = [
     ("aerospike", OTHER_STORAGE),
     ("alicloudoss", OTHER_STORAGE),
     ("azure", OTHER_STORAGE),
@@ -36,7 +43,6 @@ const STORAGES: [(&str, &str); 24] = [
     ("mysql", OTHER_STORAGE),
     ("oci", OTHER_STORAGE),
     ("postgres", OTHER_STORAGE),
-    ("postgresql", OTHER_STORAGE),
     ("raft", OTHER_STORAGE),
     ("s3", OTHER_STORAGE),
     ("spanner", OTHER_STORAGE),
@@ -44,15 +50,50 @@ const STORAGES: [(&str, &str); 24] = [
     ("zookeeper", OTHER_STORAGE),
 ];
 
-/// Reads the data directory.
-pub(super) fn data_directory(file: &ConfigSection<'_>) -> Option<PathBuf> {
+/// The place of the data.
+pub(super) struct StorageSettings {
+    /// Data directory. Beside PostgreSQL, the directory has no records.
+    pub(super) data: PathBuf,
+    /// Database with the records.
+    pub(super) database: DatabaseChoice,
+}
+
+/// Reads the place of the data.
+pub(super) fn settings(file: &ConfigSection<'_>) -> Option<StorageSettings> {
     if file.blocks("storage").next().is_none() {
         file.refuse(missing(file));
         return None;
     }
-    let section = file.single_block("storage", "sqlite", &STORAGES)?.section(&STORAGE_WORDS);
+    let wanted = BlockKinds {
+        name: "storage",
+        kinds: ["sqlite", "postgresql"],
+        unserved: &STORAGES,
+        twice: "leave one of the two out",
+    };
+    match file.blocks_of_kinds(&wanted) {
+        [Some(_), Some(second)] => {
+            file.refuse(second.error("the file has a storage \"sqlite\", too; leave one out"));
+            None
+        }
+        [Some(sqlite), None] => sqlite_file(&sqlite.section(&SQLITE_WORDS)),
+        [None, Some(postgres)] => postgres_tables(&postgres.section(&POSTGRES_WORDS)),
+        [None, None] => None,
+    }
+}
+
+fn sqlite_file(section: &ConfigSection<'_>) -> Option<StorageSettings> {
     let path: ConfigValue<'_> = section.required("path", "\"/var/lib/bulkhead\"")?;
-    section.keep(path.path())
+    let data = section.keep(path.path())?;
+    Some(StorageSettings { data, database: DatabaseChoice::SqliteFile })
+}
+
+fn postgres_tables(section: &ConfigSection<'_>) -> Option<StorageSettings> {
+    let data = section.read("path", ConfigValue::path).unwrap_or_else(|| LOCAL_DIRECTORY.into());
+    let url = section.required("connection_url", POSTGRES_URL)?;
+    let place = section.keep(url.text().and_then(|text| {
+        PostgresPlace::from_url(text).map_err(|fault| url.error(fault.to_string()))
+    }))?;
+    Some(StorageSettings { data, database: DatabaseChoice::Postgres(Box::new(place)) })
 }
 
 fn missing(file: &ConfigSection<'_>) -> ConfigError {

@@ -1,6 +1,7 @@
 //! Checks of the data directory and of the audit files: rights, free space, and use by a server.
 
 use super::findings::{CheckStatus, Diagnosis};
+use crate::config::Config;
 use crate::log::check_file_type;
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
@@ -18,8 +19,9 @@ const NO_SPACE: u64 = 16 << 20;
 /// Permission bits of other users on the data directory.
 const OTHERS: u32 = 0o077;
 
-/// Checks the data directory. Returns whether a server runs with it.
-pub(super) async fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
+/// Checks the data directory and the database. Returns whether a server runs with the directory.
+pub(super) async fn check(config: &Config, diagnosis: &mut Diagnosis) -> bool {
+    let data = &config.data;
     let shown = data.display();
     if !data.exists() {
         let result = check_writable(existing_ancestor(data));
@@ -40,7 +42,7 @@ pub(super) async fn check(data: &Path, diagnosis: &mut Diagnosis) -> bool {
             return false;
         }
     };
-    if !is_in_use && let Err(failure) = Service::examine(data).await {
+    if !is_in_use && let Err(failure) = Service::examine(&config.store_options()).await {
         diagnosis.add("storage", CheckStatus::Fail, failure.message);
         return false;
     }

@@ -10,7 +10,8 @@ use crate::clock::StoreClock;
 use crate::database::exchange_tables;
 use crate::fault::StoreFault;
 use crate::identity;
-use crate::options::{DatabaseChoice, PostgresPlace, StoreOptions};
+use crate::options::{DatabaseChoice, StoreOptions};
+use crate::postgres_place::PostgresPlace;
 use crate::store::Store;
 
 impl DataDirectory {

@@ -7,8 +7,8 @@ use futures_util::stream::BoxStream;
 
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
-use crate::options::PostgresPlace;
 use crate::postgres::{PostgresFiller, PostgresReader};
+use crate::postgres_place::PostgresPlace;
 use crate::raw_record::{FillFault, RawRecord, RawRecordResult};
 use crate::sqlite::{SqliteFiller, SqliteReader};
 

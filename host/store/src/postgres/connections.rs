@@ -22,7 +22,8 @@ use crate::activity::ActivityCounter;
 use crate::cipher;
 use crate::failpoint;
 use crate::fault::StoreFault;
-use crate::options::{FlushPolicy, PostgresPlace};
+use crate::options::FlushPolicy;
+use crate::postgres_place::PostgresPlace;
 use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 

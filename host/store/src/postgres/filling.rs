@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 use crate::committed_state::GroupWrites;
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
-use crate::options::PostgresPlace;
+use crate::postgres_place::PostgresPlace;
 use crate::raw_record::{FillFault, RawRecord};
 use crate::record::{Address, Space};
 
@@ -119,11 +119,13 @@ pub(crate) async fn exchange_tables(place: &PostgresPlace) -> Result<bool, Store
     let mut script = format!("BEGIN; SET LOCAL statement_timeout = '30s'; {}; ", removal(&present));
     for table in TABLES {
         let from = filled.name_of(table);
-        script.push_str(&format!("ALTER TABLE {from} RENAME TO {table}; "));
+        script
+            .push_str(&format!("ALTER TABLE {from} RENAME TO {}; ", present.local_name_of(table)));
     }
     for index in INDEXES {
         let from = filled.name_of(index);
-        script.push_str(&format!("ALTER INDEX {from} RENAME TO {index}; "));
+        script
+            .push_str(&format!("ALTER INDEX {from} RENAME TO {}; ", present.local_name_of(index)));
     }
     script.push_str("COMMIT");
     let exchanged = run_script(&mut connection, &script).await;

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::fault::StoreFault;
 use crate::meta_rows::MetaRows;
-use crate::options::PostgresPlace;
+use crate::postgres_place::PostgresPlace;
 use crate::raw_record::{RawRecord, RawRecordResult};
 
 use super::connections::PostgresDatabase;

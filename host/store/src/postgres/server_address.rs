@@ -2,15 +2,14 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::str::FromStr as _;
 use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use tokio::time::timeout;
 
 use crate::fault::StoreFault;
-use crate::options::PostgresPlace;
+use crate::postgres_place::{PasswordSource, PostgresPlace, PostgresTlsMode};
 
 use super::postgres_error::PostgresError;
 
@@ -21,12 +20,12 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const CACHED_STATEMENTS: usize = 128;
 
 /// The names of the tables, with their schema and in quotation marks.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct TableNames {
     /// The schema alone, without quotation marks.
     pub(super) schema: String,
     /// Beginning of the names of tables and indexes.
-    pub(super) prefix: &'static str,
+    prefix: String,
     pub(super) record: String,
     pub(super) meta: String,
     pub(super) stored: String,
@@ -36,69 +35,83 @@ pub(super) struct TableNames {
 impl TableNames {
     /// Returns the names of the tables in use.
     pub(super) fn of(place: &PostgresPlace) -> TableNames {
-        TableNames::with_prefix(place, "")
+        TableNames::with_prefix(place, beginning(place))
     }
 
     /// Returns the names of the tables that a restore fills.
     pub(super) fn restored(place: &PostgresPlace) -> TableNames {
-        TableNames::with_prefix(place, "restored_")
+        TableNames::with_prefix(place, format!("{}restored_", beginning(place)))
     }
 
-    /// Returns the name of a table or an index.
+    /// Returns the name of a table or an index, with the schema.
     pub(super) fn name_of(&self, table: &str) -> String {
-        qualified(&self.schema, self.prefix, table)
+        format!("{}.{}", quoted(&self.schema), self.local_name_of(table))
     }
 
-    fn with_prefix(place: &PostgresPlace, prefix: &'static str) -> TableNames {
-        let schema = place.schema.clone();
-        let name = |table| qualified(&schema, prefix, table);
-        TableNames {
-            prefix,
-            record: name("record"),
-            meta: name("meta"),
-            stored: name("stored"),
-            writer: name("writer"),
-            schema,
-        }
+    /// Returns the name of a table or an index without the schema.
+    pub(super) fn local_name_of(&self, table: &str) -> String {
+        quoted(&self.plain_name_of(table))
+    }
+
+    /// Returns the name of a table as the catalog of the database has the name.
+    pub(super) fn plain_name_of(&self, table: &str) -> String {
+        format!("{}{table}", self.prefix)
+    }
+
+    fn with_prefix(place: &PostgresPlace, prefix: String) -> TableNames {
+        let mut names =
+            TableNames { schema: place.schema.clone(), prefix, ..TableNames::default() };
+        names.record = names.name_of("record");
+        names.meta = names.name_of("meta");
+        names.stored = names.name_of("stored");
+        names.writer = names.name_of("writer");
+        names
     }
 }
 
-fn qualified(schema: &str, prefix: &str, table: &str) -> String {
-    format!("\"{}\".{prefix}{table}", schema.replace('"', "\"\""))
+/// Returns the beginning of the names of tables in use.
+fn beginning(place: &PostgresPlace) -> String {
+    match place.table.is_empty() {
+        true => String::new(),
+        false => format!("{}_", place.table),
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Returns the options of every connection.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] if the connection URL cannot be read. The text does not repeat the URL,
-/// which may hold a password.
+/// [`StoreFault::Refused`] if the password or a certificate cannot be used.
 pub(super) fn connect_options(place: &PostgresPlace) -> Result<PgConnectOptions, StoreFault> {
-    let options = PgConnectOptions::from_str(&place.connection_url).map_err(|_| {
-        StoreFault::Refused(
-            "the connection URL of the database cannot be read; give \
-             postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-                .into(),
-        )
-    })?;
-    let options = match options.get_application_name() {
-        Some(_) => options,
-        None => options.application_name("bulkhead"),
-    };
+    let mut options = PgConnectOptions::new_without_pgpass()
+        .username(&place.user)
+        .database(&place.database)
+        .application_name(&place.application_name)
+        .ssl_mode(match place.tls.mode {
+            PostgresTlsMode::Disable => PgSslMode::Disable,
+            PostgresTlsMode::Prefer => PgSslMode::Prefer,
+            PostgresTlsMode::Require => PgSslMode::Require,
+            PostgresTlsMode::VerifyCa => PgSslMode::VerifyCa,
+            PostgresTlsMode::VerifyFull => PgSslMode::VerifyFull,
+        });
+    if let Some(server) = place.servers.first() {
+        options = match server.is_socket() {
+            true => options.socket(&server.host).port(server.port),
+            false => options.host(&server.host).port(server.port),
+        };
+    }
+    if let PasswordSource::Fixed(password) = &place.password {
+        options = options.password(password.expose());
+    }
     Ok(options.statement_cache_capacity(CACHED_STATEMENTS).disable_statement_logging())
 }
 
-/// Returns the name of the place for messages: host, port, database and schema.
+/// Returns the name of the place for messages: servers, database, schema and tables.
 pub(crate) fn name_of(place: &PostgresPlace) -> PathBuf {
-    let schema = &place.schema;
-    let name = match connect_options(place) {
-        Ok(options) => {
-            let (host, port) = (options.get_host(), options.get_port());
-            let database = options.get_database().unwrap_or(options.get_username());
-            format!("postgresql://{host}:{port}/{database} (schema {schema})")
-        }
-        Err(_) => format!("the database (schema {schema})"),
-    };
-    PathBuf::from(name)
+    PathBuf::from(place.to_string())
 }
 
 /// Opens a connection.
@@ -120,27 +133,11 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
 mod tests {
     use super::*;
 
-    fn place(url: &str, schema: &str) -> PostgresPlace {
-        PostgresPlace { connection_url: url.into(), schema: schema.into() }
-    }
-
-    #[test]
-    fn names_and_messages_hide_the_password() {
-        let place = place("postgresql://u:hunter2@db.example:6000/vault", "a");
-        let name = name_of(&place).display().to_string();
-        assert_eq!(name, "postgresql://db.example:6000/vault (schema a)");
-        assert!(!format!("{place:?}").contains("hunter2"));
-    }
-
-    #[test]
-    fn unreadable_url_is_refused_without_repetition() {
-        let fault = connect_options(&place("nonsense hunter2", "a")).err().unwrap();
-        assert!(!fault.to_string().contains("hunter2"), "{fault}");
-    }
-
     #[test]
     fn schema_is_quoted_in_table_names() {
-        let names = TableNames::of(&place("", "a\"; DROP TABLE b"));
-        assert_eq!(names.record, "\"a\"\"; DROP TABLE b\".record");
+        let place = PostgresPlace::from_url("postgresql://u@h/d").unwrap();
+        let place = PostgresPlace { schema: "a\"; DROP TABLE b".into(), ..place };
+        let names = TableNames::of(&place);
+        assert_eq!(names.record, "\"a\"\"; DROP TABLE b\".\"bulkhead_record\"");
     }
 }

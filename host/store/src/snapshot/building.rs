@@ -23,7 +23,7 @@ use crate::disk_space::DiskShortage;
 use crate::failpoint;
 use crate::fault::StoreFault;
 use crate::identity;
-use crate::options::PostgresPlace;
+use crate::postgres_place::PostgresPlace;
 use crate::raw_record::FillFault;
 
 /// Maximum number of rows in a batch.

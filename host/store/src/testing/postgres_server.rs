@@ -75,13 +75,12 @@ pub(super) fn new_schema(schema: &str) -> PostgresPlace {
     let output = psql(&[&script]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let port = &server().port;
-    PostgresPlace {
-        connection_url: format!(
-            "postgresql://bulkhead:{PASSWORD}@127.0.0.1:{port}/demo?sslmode=disable\
-             &application_name={schema}"
-        ),
-        schema: schema.to_owned(),
-    }
+    let url = format!(
+        "postgresql://bulkhead:{PASSWORD}@127.0.0.1:{port}/demo?sslmode=disable\
+         &application_name={schema}&search_path={schema}"
+    );
+    // Tests name the tables as those of SQLite.
+    PostgresPlace { table: String::new(), ..PostgresPlace::from_url(&url).unwrap() }
 }
 
 /// Returns a script of SQLite in the words of PostgreSQL, as far as tests need the words: literals

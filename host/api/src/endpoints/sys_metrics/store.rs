@@ -136,7 +136,7 @@ pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
 /// Adds the metrics of the disk, which are shown while sealed, too. A value that the system does
 /// not give is left out.
 pub(super) fn add_disk(process: &ProcessState, families: &mut MetricFamilies) {
-    if let Ok(disk) = statvfs(&process.settings.directory) {
+    if let Ok(disk) = statvfs(&process.settings.store.directory) {
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
         families.add(&FREE, [FREE.series([], bytes(disk.f_bavail))]);
         families.add(&DISK, [DISK.series([], bytes(disk.f_blocks))]);

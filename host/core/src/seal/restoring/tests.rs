@@ -90,7 +90,7 @@ impl ServiceBed {
         log: &Arc<Lines>,
     ) -> Arc<ServiceSeal> {
         let settings = ServiceSettings {
-            directory: directory.to_owned(),
+            store: StoreOptions::at(directory),
             seal,
             officials: Vec::new(),
             compiler: PathBuf::from("/none"),

@@ -20,7 +20,7 @@ async fn opened() -> (ScratchDirectory, Arc<Store>, PostgresPlace) {
     let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
     let store = scratch.open().await;
     let DatabaseChoice::Postgres(place) = scratch.options().database else { panic!("no server") };
-    (scratch, store, place)
+    (scratch, store, *place)
 }
 
 fn database(store: &Store) -> &PostgresDatabase {
@@ -264,8 +264,7 @@ async fn database_of_other_encoding_is_refused() {
     let (_scratch, store, place) = opened().await;
     let creation = "CREATE DATABASE plain TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'";
     database(&store).query(creation).await;
-    let connection_url = place.connection_url.replace("/demo?", "/plain?");
-    let place = PostgresPlace { connection_url, ..place };
+    let place = PostgresPlace { database: "plain".into(), ..place };
     let fault = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.err().unwrap();
     assert!(fault.to_string().contains("SQL_ASCII"), "{fault}");
 }
