@@ -54,22 +54,28 @@ data_in_memory() {
     if "$memory/program" 2>/dev/null; then export TMPDIR=$memory; fi
 }
 
+# Tests of whole servers that `make test` also runs with the data on PostgreSQL.
+ON_POSTGRES='kv:: leases:: tokens:: wrapping:: due_work:: mounts:: snapshots:: restores:: seals::
+    unseal:: rekey:: self_initialisation:: versions:: quotas:: key_holder_commands:: first_commands::'
+
 # Maximum seconds of a test program. The longest takes a third of it. A test that never ends must
 # fail with its name while there is time for the rest of the suite.
 MOST_SECONDS=1800
 
-# Runs the listed programs, one after the other, with `$1` tests at a time.
+# Runs the listed programs, one after the other, with `$1` tests at a time. Further arguments choose
+# tests.
 #
 # The duration of each test is an unstable option of libtest, which RUSTC_BOOTSTRAP allows.
 run_programs() {
     local threads=$1 folder name program out
+    shift
     while IFS=$'\t' read -r folder name program; do
-        out="$work/out/$(basename "$program")"
-        name="${folder#"$PWD/"} $name"
+        out="$work/out/$(basename "$program")${BULKHEAD_TEST_STORAGE:+.$BULKHEAD_TEST_STORAGE}"
+        name="${folder#"$PWD/"} $name${BULKHEAD_TEST_STORAGE:+ on $BULKHEAD_TEST_STORAGE}"
         printf '\n== %s\n' "$name"
         (cd "$folder" && RUSTC_BOOTSTRAP=1 "$OLDPWD/tests/step.sh" "tests: $name" \
             timeout --verbose --kill-after=10 "$MOST_SECONDS" \
-            "$program" -Zunstable-options --report-time --test-threads="$threads") \
+            "$program" -Zunstable-options --report-time --test-threads="$threads" "$@") \
             2>&1 </dev/null | tee "$out" || fail "$name"
     done
 }
@@ -128,6 +134,15 @@ data_in_memory
 # compilation of an uploaded component.
 programs e2e -v | run_programs 2
 programs e2e | run_programs 3
+
+# The same tests with the data on PostgreSQL: all tests of the store and of the layers above, and a
+# part of the tests of whole servers. BULKHEAD_TEST_STORAGE=postgresql runs everything so.
+if [ -z "${BULKHEAD_TEST_STORAGE:-}" ]; then
+    export BULKHEAD_TEST_STORAGE=postgresql
+    programs 'bulkhead_store|bulkhead_access|bulkhead_core|service' | run_programs 2
+    # The words are beginnings of names of tests.
+    programs e2e | run_programs 3 $ON_POSTGRES
+fi
 
 printf '\n== where the time went, in seconds\n'
 sort -rn "$SUITE_TIMES"

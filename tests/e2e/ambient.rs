@@ -6,6 +6,7 @@ pub(crate) mod metadata;
 
 use bulkhead_tests::leaks::{assert_sealed, assert_silent};
 use bulkhead_tests::paths::{Folder, binary, guest};
+use bulkhead_tests::storage;
 use bulkhead_tests::{Answer, Bulkhead, Client, Operators};
 use cluster::Cluster;
 use metadata::{HEADER, MetadataServices, ServiceBehaviour, TOKEN, response};
@@ -38,10 +39,10 @@ impl AmbientStage {
         let (pod, data) = (Folder::new("pod"), Folder::new("ambient"));
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = \"{}\" }}\n\
+             {}\n\
              ambient {{\n  pod_folder = \"{}\"\n  azure_metadata = \"{}\"\n  \
              google_metadata = \"{}\"\n}}\n",
-            data.path().display(),
+            storage::block(data.path()),
             pod.path().display(),
             metadata.address,
             metadata.address

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary, guest};
+use bulkhead_tests::storage;
 use bulkhead_tests::wait;
 use serde_json::{Value, json};
 
@@ -25,10 +26,10 @@ struct LoggingServer {
 }
 
 fn configuration(folder: &Folder, data: &Path, level: &str) -> String {
-    let (folder, data) = (folder.path().display(), data.display());
+    let (folder, storage) = (folder.path().display(), storage::block(data));
     format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"sqlite\" {{ path = \"{data}\" }}\n\
+         {storage}\n\
          audit \"file\" \"main\" {{ path = \"{folder}/audit.log\" }}\n\
          log_level  = \"{level}\"\nlog_format = \"json\"\nlog_file   = \"{folder}/server.log\"\n"
     )

@@ -7,6 +7,7 @@ use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::socket::Socket;
+use bulkhead_tests::storage;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::fs;
@@ -39,9 +40,9 @@ pub(crate) fn with_open_metrics() -> Bulkhead {
     let text = format!(
         "listener \"tcp\" {{\n  address = \"127.0.0.1:0\"\n  \
          telemetry {{ unauthenticated_metrics_access = true }}\n}}\n\
-         storage \"sqlite\" {{ path = {path:?} }}\n\
+         {storage}\n\
          audit \"file\" \"main\" {{ path = {log:?} }}\n",
-        path = data.path(),
+        storage = storage::block(data.path()),
         log = data.path().join("audit.log"),
     );
     fs::write(&file, text).expect("a file can be written");

@@ -2,6 +2,7 @@
 
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary, guest, in_version};
+use bulkhead_tests::storage;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -71,9 +72,9 @@ impl PluginDirectoryServer {
 fn configuration(data: &Path, plugins: &Path, more: &str) -> String {
     format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"sqlite\" {{ path = \"{}\" }}\n\
+         {}\n\
          plugin_directory = \"{}\"\n{more}\n",
-        data.display(),
+        storage::block(data),
         plugins.display()
     )
 }

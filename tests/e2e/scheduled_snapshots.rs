@@ -4,6 +4,7 @@
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::static_seal;
+use bulkhead_tests::storage;
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
@@ -46,8 +47,8 @@ impl ScheduledServer {
     fn configure(&self, blocks: &str) {
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {data:?} }}\n{seal}{blocks}\n",
-            data = self.server.data(),
+             {storage}\n{seal}{blocks}\n",
+            storage = storage::block(self.server.data()),
             seal = static_seal::block(self.folder.path(), &["1"]),
             blocks = blocks.replace("SAVED", &self.saved().display().to_string()),
         );

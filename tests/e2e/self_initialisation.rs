@@ -4,6 +4,7 @@ use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::seal_status;
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::static_seal;
+use bulkhead_tests::storage;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -29,10 +30,10 @@ impl UnattendedServer {
     fn configure(&self, blocks: &str) {
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {path:?} }}\n\
+             {storage}\n\
              audit \"file\" \"main\" {{ path = {log:?} }}\n\
              {seal}{blocks}\n",
-            path = self.server.data(),
+            storage = storage::block(self.server.data()),
             log = self.folder.path().join("audit.log"),
             seal = static_seal::block(self.folder.path(), &["1"]),
             blocks = blocks.replace("FOLDER", &self.folder.path().display().to_string()),

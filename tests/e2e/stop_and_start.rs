@@ -5,6 +5,7 @@
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::operators::{Operators, uninitialised};
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage;
 use bulkhead_tests::wait::{StopOnDrop, until_true};
 use bulkhead_tests::{Bulkhead, Client};
 use serde_json::json;
@@ -36,10 +37,10 @@ const POLICY: &str = r#"path "a" { capabilities = ["read"] }"#;
 fn open_with(settings: &str) -> (Bulkhead, Operators, Client) {
     let data = Folder::new("stopped");
     let file = data.path().join("bulkhead.hcl");
-    let path = data.path();
+    let storage = storage::block(data.path());
     let text = format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"sqlite\" {{ path = {path:?} }}\n{settings}\n"
+         {storage}\n{settings}\n"
     );
     fs::write(&file, text).expect("a file can be written");
     let mut server = Bulkhead::prepared(binary(), data).configured(file);

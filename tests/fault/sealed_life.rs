@@ -6,6 +6,7 @@ use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, seal_status};
 use bulkhead_tests::paths::{Folder, fault_binary};
 use bulkhead_tests::sealed_server::{PATIENCE, recovery_operators, write_policy};
+use bulkhead_tests::storage;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::fs;
@@ -44,8 +45,8 @@ impl SealedLife {
         let folder = self.folder.path();
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {:?} }}\n{}{blocks}",
-            self.server.data(),
+             {}\n{}{blocks}",
+            storage::block(self.server.data()),
             self.seal.block(folder)
         );
         fs::write(folder.join("bulkhead.hcl"), text).expect("a file can be written");

@@ -2,7 +2,7 @@
 
 use crate::client::{Answers, Client};
 use crate::paths::{Folder, binary};
-use crate::{leaks, wait};
+use crate::{leaks, storage, wait};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -313,12 +313,17 @@ impl Bulkhead {
             None => Stdio::null(),
         };
         add_arguments(&mut command, &self.mode, data);
+        let storage = match self.mode {
+            Mode::Configured(_) => None,
+            Mode::Dev | Mode::DevTls | Mode::Production => storage::variable(data),
+        };
         command
             .current_dir(data)
             .env_clear()
             .envs(HOSTILE_ENVIRONMENT)
             .env("HOME", data)
             .env("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "off")
+            .envs(storage)
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
             .stdout(Stdio::piped())

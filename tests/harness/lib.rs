@@ -36,6 +36,7 @@ pub mod server_script;
 pub mod signer;
 pub mod socket;
 pub mod static_seal;
+pub mod storage;
 pub mod tls_client;
 pub mod transit_server;
 pub mod wait;

@@ -5,6 +5,7 @@ use crate::bulkhead::Bulkhead;
 use crate::client::{Answer, Client};
 use crate::paths::{Folder, binary};
 use crate::static_seal;
+use crate::storage;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Output;
@@ -60,10 +61,10 @@ fn configured(seal: impl Fn(&Path) -> String) -> Bulkhead {
     let file = data.path().join("bulkhead.hcl");
     let text = format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"sqlite\" {{ path = {path:?} }}\n\
+         {storage}\n\
          audit \"file\" \"main\" {{ path = {log:?} }}\n\
          allow_key_holders = true\n{seal}",
-        path = data.path(),
+        storage = storage::block(data.path()),
         log = data.path().join("audit.log"),
         seal = seal(data.path()),
     );

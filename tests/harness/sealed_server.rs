@@ -2,7 +2,7 @@
 
 use crate::operators::{Operators, seal_status};
 use crate::paths::{Folder, binary};
-use crate::{Answer, Bulkhead, Client, wait};
+use crate::{Answer, Bulkhead, Client, storage, wait};
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Duration;
@@ -37,10 +37,10 @@ impl SealedServer {
     pub fn configure(&self, seal: &str) {
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {path:?} }}\n\
+             {storage}\n\
              audit \"file\" \"main\" {{ path = {log:?} }}\n\
              allow_key_holders = true\n{seal}\n",
-            path = self.server.data(),
+            storage = storage::block(self.server.data()),
             log = self.server.data().join("audit.log"),
         );
         fs::write(self.folder.path().join("bulkhead.hcl"), text).expect("a file can be written");

@@ -21,7 +21,7 @@ const MAPS: [Map; 3] = [
 ];
 
 /// Crates that only tests import. The picture of the layers omits these crates.
-const FOR_TESTS: [&str; 1] = ["fuzz"];
+const FOR_TESTS: [&str; 2] = ["fuzz", "test-database"];
 
 /// Returns the members of a workspace below `folder`, without the folder. Excluded folders count:
 /// an author's copy is a component too.

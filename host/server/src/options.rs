@@ -8,7 +8,7 @@ mod usage;
 use crate::config::{DEFAULT_ADDRESS, parse_log_format, parse_log_level};
 use crate::log::{LogFormat, LogSettings};
 use bulkhead_cli::{double_dashes, find_nearest};
-use bulkhead_store::{DatabaseChoice, PostgresPlace};
+use bulkhead_store::DatabaseChoice;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use lexopt::ValueExt;
@@ -382,12 +382,8 @@ impl ParsedArguments {
 
 /// Returns the database of the environment.
 fn database(env: EnvironmentLookup<'_>) -> Result<DatabaseChoice, String> {
-    let Some(url) = typed_or_set(None, env, &[DATABASE_VARIABLE.to_owned()])? else {
-        return Ok(DatabaseChoice::SqliteFile);
-    };
-    let place = PostgresPlace::from_url(&url);
-    let place = place.map_err(|fault| format!("{DATABASE_VARIABLE}: {fault}"))?;
-    Ok(DatabaseChoice::Postgres(Box::new(place)))
+    let url = typed_or_set(None, env, &[DATABASE_VARIABLE.to_owned()])?;
+    DatabaseChoice::of_url(url.as_deref()).map_err(|fault| format!("{DATABASE_VARIABLE}: {fault}"))
 }
 
 /// Returns the typed value, otherwise the first variable that is set and not empty. A value that is

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
 
 /// The moment at which a commit is flushed to disk.
@@ -34,6 +35,17 @@ pub enum DatabaseChoice {
     SqliteFile,
     /// PostgreSQL. The data directory holds no records, and its lock is of this machine alone.
     Postgres(Box<PostgresPlace>),
+}
+
+impl DatabaseChoice {
+    /// Returns the PostgreSQL database at a connection URL; SQLite without a URL.
+    ///
+    /// # Errors
+    /// As [`PostgresPlace::from_url`].
+    pub fn of_url(url: Option<&str>) -> Result<DatabaseChoice, StoreFault> {
+        let place = url.map(PostgresPlace::from_url).transpose()?;
+        Ok(place.map_or(Self::SqliteFile, |place| Self::Postgres(Box::new(place))))
+    }
 }
 
 impl StoreOptions {

@@ -22,41 +22,24 @@ use crate::{
     StoreOptions, cipher,
 };
 
-/// The databases on which a test may run.
-#[derive(Clone, Copy)]
-pub(crate) enum TestedDatabase {
-    Sqlite,
-    Postgres,
-}
-
-impl TestedDatabase {
-    /// Returns the database that the environment chose for all tests.
-    fn chosen() -> TestedDatabase {
-        match env::var("BULKHEAD_TEST_STORAGE").as_deref() {
-            Err(_) | Ok("" | "sqlite") => TestedDatabase::Sqlite,
-            Ok("postgresql") => TestedDatabase::Postgres,
-            Ok(other) => panic!("BULKHEAD_TEST_STORAGE is {other:?}; give sqlite or postgresql"),
-        }
-    }
-}
-
 /// Runs each test, a function of the tested database, on both databases.
 macro_rules! on_both_databases {
     ($($test:ident),+ $(,)?) => {
         mod on_sqlite {
             $(#[tokio::test]
             async fn $test() {
-                super::$test($crate::testing::TestedDatabase::Sqlite).await;
+                super::$test($crate::testing::TestDatabase::Sqlite).await;
             })+
         }
         mod on_postgres {
             $(#[tokio::test]
             async fn $test() {
-                super::$test($crate::testing::TestedDatabase::Postgres).await;
+                super::$test($crate::testing::TestDatabase::Postgres).await;
             })+
         }
     };
 }
+pub(crate) use bulkhead_test_database::TestDatabase;
 pub(crate) use on_both_databases;
 pub(crate) use postgres_server::dump as postgres_dump;
 
@@ -70,26 +53,26 @@ pub(crate) struct ScratchDirectory {
 impl ScratchDirectory {
     /// Creates a directory for stores on the database of the environment.
     pub(crate) fn new() -> ScratchDirectory {
-        ScratchDirectory::on(TestedDatabase::chosen())
+        ScratchDirectory::on(TestDatabase::chosen())
     }
 
     /// Creates a directory for stores on `database`. On PostgreSQL, each directory has a schema.
-    pub(crate) fn on(database: TestedDatabase) -> ScratchDirectory {
+    pub(crate) fn on(database: TestDatabase) -> ScratchDirectory {
         let name = u64::from_be_bytes(cipher::random().unwrap());
         let path = env::temp_dir().join(format!("bulkhead-store-{name:016x}"));
         fs::create_dir(&path).unwrap();
         let database = match database {
-            TestedDatabase::Sqlite => DatabaseChoice::SqliteFile,
-            TestedDatabase::Postgres => DatabaseChoice::Postgres(Box::new(
-                postgres_server::new_schema(&format!("test{name:016x}")),
-            )),
+            TestDatabase::Sqlite => DatabaseChoice::SqliteFile,
+            TestDatabase::Postgres => {
+                DatabaseChoice::Postgres(Box::new(postgres_server::new_schema()))
+            }
         };
         ScratchDirectory { path, database }
     }
 
     /// Creates a directory for a test that looks at the files or the connections of SQLite.
     pub(crate) fn of_files() -> ScratchDirectory {
-        ScratchDirectory::on(TestedDatabase::Sqlite)
+        ScratchDirectory::on(TestDatabase::Sqlite)
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -2,6 +2,7 @@
 //! authority files are read again.
 
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage;
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client, Kubernetes, Namespace, Operators};
 use serde_json::json;
@@ -32,8 +33,8 @@ impl Pod {
         let (folder, data) = (Folder::new("pod"), Folder::new("pod-data"));
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = \"{}\" }}\nambient {{ pod_folder = \"{}\" }}\n",
-            data.path().display(),
+             {}\nambient {{ pod_folder = \"{}\" }}\n",
+            storage::block(data.path()),
             folder.path().display(),
         );
         let file = folder.path().join("bulkhead.hcl");

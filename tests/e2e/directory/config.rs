@@ -4,6 +4,7 @@
 use super::{DirectoryStage, FIRST};
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage;
 use bulkhead_tests::{Bulkhead, DirectoryKind, DirectoryServer};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
@@ -117,9 +118,9 @@ fn the_operators_authority_is_the_default() {
     fs::write(&authority, branch.server.authority()).expect("a file can be written");
     let text = format!(
         "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"sqlite\" {{ path = \"{}\" }}\n\
+         {}\n\
          outbound {{ ca_file = \"{}\" }}\n",
-        data.path().display(),
+        storage::block(data.path()),
         authority.display()
     );
     fs::write(&file, text).expect("a file can be written");

@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::clock::Clock;
 use crate::operators::Operators;
 use crate::paths::{Folder, binary};
+use crate::storage;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -76,8 +77,8 @@ impl Online {
         let named = format!("  ca_file = \"{}\"", authority.display());
         let text = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = \"{}\" }}\n{}",
-            data.path().display(),
+             {}\n{}",
+            storage::block(data.path()),
             text.replace(CA, &named)
         );
         let file = folder.path().join("bulkhead.hcl");

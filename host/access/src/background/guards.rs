@@ -175,7 +175,8 @@ pub async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_store::{RecordBody, SealKey, StoreOptions};
+    use crate::testing::options;
+    use bulkhead_store::{RecordBody, SealKey};
     use std::path::PathBuf;
 
     struct TemporaryFolder(PathBuf);
@@ -185,7 +186,7 @@ mod tests {
             let directory =
                 std::env::temp_dir().join(format!("bulkhead-guards-{name}-{}", std::process::id()));
             let key = SealKey::generate().unwrap();
-            let store = Store::open(StoreOptions::at(&directory), key).await.unwrap();
+            let store = Store::open(options(&directory), key).await.unwrap();
             (Self(directory), store)
         }
     }

@@ -1,12 +1,12 @@
 //! The recorded lines, and the refusal of requests that no device records: devices that work, fill
 //! up, and fail at any step.
 
-use crate::bed::{Bed, error, probe, request};
+use crate::bed::{Bed, error, probe, request, store_options};
 use crate::probe::set_schema;
 use crate::uploads::upload;
 use bulkhead_core::audit::{AuditSettings, DeviceSettings};
 use bulkhead_core::tables::PluginDescription;
-use bulkhead_store::{DataDirectory, Space, StoreOptions};
+use bulkhead_store::{DataDirectory, Space};
 use bulkhead_wire::description::{Route, Verb};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -645,7 +645,7 @@ async fn lease_of_unrecorded_answer_is_revoked() {
 
 /// Tokens in a closed store.
 async fn tokens_in(directory: &Path) -> u32 {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     let store =
         data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let count = store.count(Space::Token, "", 99).await.unwrap();

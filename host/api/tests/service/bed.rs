@@ -9,7 +9,7 @@ use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;
-use bulkhead_store::StoreOptions;
+use bulkhead_store::{DatabaseChoice, StoreOptions};
 use bulkhead_trace::Tracer;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::Failure;
@@ -18,7 +18,7 @@ use bulkhead_wire::request::{MetricsTerms, Request};
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::server_figures::ServerFigures;
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,13 @@ pub(crate) struct Bed {
     pub(crate) service: Arc<Service>,
     pub(crate) directory: PathBuf,
     pub(crate) log: Arc<Lines>,
+}
+
+/// Returns the options of a store on the database of the environment.
+pub(crate) fn store_options(directory: &Path) -> StoreOptions {
+    let url = bulkhead_test_database::url_of(directory);
+    let database = DatabaseChoice::of_url(url.as_deref()).unwrap();
+    StoreOptions { database, ..StoreOptions::at(directory) }
 }
 
 impl Bed {
@@ -121,7 +128,7 @@ impl Bed {
     ) -> Result<Self, Failure> {
         let log = Arc::new(Lines::default());
         let settings = ServiceSettings {
-            store: StoreOptions::at(&directory),
+            store: store_options(&directory),
             seal: SealSetting::Shamir,
             officials: Vec::new(),
             compiler: profile().join("bulkhead"),

@@ -1,7 +1,7 @@
 //! Due work is done in time, also while other work waits or hangs.
 
-use crate::bed::{Bed, PATIENCE};
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions, Unit};
+use crate::bed::{Bed, PATIENCE, store_options};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, Unit};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ async fn left_in(store: &Arc<Store>, uuid: &str, lanes: u64) -> Vec<u64> {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 

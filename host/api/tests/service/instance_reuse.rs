@@ -1,14 +1,14 @@
 //! The mount option `instance_reuse`: fresh instances unless the option is `bounded`, and no
 //! instance outlives the seal.
 
-use crate::bed::Bed;
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, StoreOptions};
+use crate::bed::{Bed, store_options};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space};
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// Writes the option into the record of the mount `probe/`, in a directory that nobody holds.
 async fn set_reuse(directory: &Path, word: &str) {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     let store =
         data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let address = Address::new(Space::Core, "mount/probe/");

@@ -1,8 +1,8 @@
 //! Many leases at once: found below a path, ended there in spite of failures, counted when nobody
 //! can end them, and repaired when nobody would.
 
-use crate::bed::{Bed, error, request};
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
+use crate::bed::{Bed, error, request, store_options};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -48,7 +48,7 @@ async fn listed(bed: &Bed, path: &str, query: Value) -> Vec<String> {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Mounts come, are tuned, move and go, and no step of it is lost when the process dies on the way.
 
-use crate::bed::{Bed, PATIENCE, error, request};
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
+use crate::bed::{Bed, PATIENCE, error, request, store_options};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ async fn with_other(name: &str) -> (Bed, String) {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 

@@ -1,14 +1,14 @@
 //! A mount proves its identity to others: tokens of the mount verify against the documents
 //! published by the host, before and after each rotation, and no other token does.
 
-use crate::bed::{Bed, error};
+use crate::bed::{Bed, error, store_options};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
     UnparsedPublicKey,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, StoreOptions};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -121,7 +121,7 @@ async fn token_verifies_after_rotation_to_prepublished_key() {
 
 /// Rewrites the stored key as if it signed since 1970.
 async fn make_due(directory: &Path, name: &str) {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     let store =
         data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let address = Address::new(Space::Core, format!("oidc-key/{name}"));

@@ -1,8 +1,8 @@
 //! Leases end for each reason, timers wake, begun work is finished, conflicts are run again, and no
 //! guest gets away with anything.
 
-use crate::bed::{Bed, error, request};
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
+use crate::bed::{Bed, error, request, store_options};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -214,7 +214,7 @@ async fn failed_wake_pause_depends_on_failure_code() {
 
 /// The store of a directory that nobody holds.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! Tokens are used as often as allowed, end with their maker, and give out nothing that the maker
 //! lacks.
 
-use crate::bed::{Bed, PATIENCE, error, request};
-use bulkhead_store::{DataDirectory, IndexColumns, Space, Store, StoreOptions};
+use crate::bed::{Bed, PATIENCE, error, request, store_options};
+use bulkhead_store::{DataDirectory, IndexColumns, Space, Store};
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -91,7 +91,7 @@ impl Bed {
 
 /// The store of a closed directory.
 async fn opened(directory: &Path) -> Arc<Store> {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap()
 }
 

@@ -1,9 +1,9 @@
 //! Uploaded components between two unsealings: the content of the store is not trusted, and an
 //! unloadable plugin keeps nothing else from being served.
 
-use crate::bed::{Bed, error, probe, request};
+use crate::bed::{Bed, error, probe, request, store_options};
 use bulkhead_core::audit::AuditSettings;
-use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store, StoreOptions};
+use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::{RawBody, Request};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub(crate) async fn counted(name: &str) -> Bed {
 
 /// Writes into the store of a directory without a holder, as anyone with the key could.
 pub(crate) async fn tamper(directory: &Path, change: impl AsyncFnOnce(&Arc<Store>)) {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     let store =
         data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     change(&store).await;

@@ -1,8 +1,8 @@
 //! Wrapped answers: stored under a token of one use, opened once, and gone with the token.
 
-use crate::bed::{Bed, error, request};
+use crate::bed::{Bed, error, request, store_options};
 use crate::logins;
-use bulkhead_store::{DataDirectory, Space, StoreOptions};
+use bulkhead_store::{DataDirectory, Space};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::response::Response;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Bed {
 
 /// The keys of wrapped answers, by kind, in a directory that nobody holds.
 async fn stored(directory: &Path) -> BTreeMap<&'static str, usize> {
-    let data_directory = DataDirectory::hold(StoreOptions::at(directory)).await.unwrap();
+    let data_directory = DataDirectory::hold(store_options(directory)).await.unwrap();
     let store =
         data_directory.open(bulkhead_store::dev_key(&data_directory).unwrap()).await.unwrap();
     let mut found = BTreeMap::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::*;
 use crate::range::KeyRange;
 use crate::record::{IndexColumns, Record, Space};
-use crate::testing::{ScratchDirectory, TestedDatabase, data, on_both_databases, put};
+use crate::testing::{ScratchDirectory, TestDatabase, data, on_both_databases, put};
 use crate::{RecordBody, Store};
 
 on_both_databases! {
@@ -30,7 +30,7 @@ async fn write(store: &Arc<Store>, writes: GroupWrites<'_>) {
     assert!(matches!(outcome, Ok(TransactionOutcome::Committed)));
 }
 
-async fn questions_are_answered_and_absent_rows_left_out(tested: TestedDatabase) {
+async fn questions_are_answered_and_absent_rows_left_out(tested: TestDatabase) {
     let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     for key in ["m/a", "m/b", "m/c"] {
@@ -55,7 +55,7 @@ async fn questions_are_answered_and_absent_rows_left_out(tested: TestedDatabase)
     assert_eq!((state.counters["nothing"], state.counters["cubbyhole/"]), (0, 0));
 }
 
-async fn plan_sees_committed_state_and_may_roll_back(tested: TestedDatabase) {
+async fn plan_sees_committed_state_and_may_roll_back(tested: TestDatabase) {
     let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -73,7 +73,7 @@ async fn plan_sees_committed_state_and_may_roll_back(tested: TestedDatabase) {
     put(&store, data("b"), "1").await;
 }
 
-async fn group_writes_rows_and_identity_at_once(tested: TestedDatabase) {
+async fn group_writes_rows_and_identity_at_once(tested: TestDatabase) {
     let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     let (database, name) = (store.database(), "of a test");
@@ -93,7 +93,7 @@ async fn group_writes_rows_and_identity_at_once(tested: TestedDatabase) {
     assert!(!database.identity_rows().await.unwrap().contains_key(name));
 }
 
-async fn reader_sees_state_of_its_beginning(tested: TestedDatabase) {
+async fn reader_sees_state_of_its_beginning(tested: TestDatabase) {
     let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     put(&store, data("a"), "1").await;
@@ -107,7 +107,7 @@ async fn reader_sees_state_of_its_beginning(tested: TestedDatabase) {
     assert_eq!(store.database().list_keys(&range, 9).await.unwrap(), ["a", "b"]);
 }
 
-async fn closed_database_refuses_every_operation(tested: TestedDatabase) {
+async fn closed_database_refuses_every_operation(tested: TestDatabase) {
     let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     store.close().await;

@@ -1,14 +1,8 @@
-//! The PostgreSQL server of this test program, started at the first use, with a schema for each
-//! test.
+//! Schemas of the PostgreSQL server of this test program, and edits of their tables.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use bulkhead_test_database::psql;
 
 use crate::PostgresPlace;
-
-const PASSWORD: &str = "hull-8241";
 
 /// Functions and types of SQLite with which tests edit tables.
 const FUNCTIONS: &str = "
@@ -17,47 +11,6 @@ const FUNCTIONS: &str = "
         $$ SELECT decode(repeat('00', size), 'hex') $$;
     CREATE FUNCTION randomblob(size int) RETURNS bytea LANGUAGE sql AS
         $$ SELECT decode(substr(repeat(md5(random()::text), size), 1, 2 * size), 'hex') $$;";
-
-/// A running server, which stops when this program ends and its end of the pipe closes.
-struct TestServer {
-    port: String,
-    psql: String,
-    /// Holds the standard input of the script open.
-    _process: Child,
-}
-
-fn server() -> &'static TestServer {
-    static SERVER: OnceLock<TestServer> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers/postgres.sh");
-        let mut process = Command::new(script)
-            .args(["--until-eof", "-c", "fsync=off", "-c", "max_connections=200"])
-            .env("BULKHEAD_PG_PASSWORD", PASSWORD)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        let value = |name: &str| {
-            let mut words = ready.split_whitespace();
-            let found = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            found.unwrap_or_else(|| panic!("postgres.sh says no {name}: {ready:?}")).to_owned()
-        };
-        TestServer { port: value("port"), psql: value("psql"), _process: process }
-    })
-}
-
-fn psql(scripts: &[&str]) -> Output {
-    let TestServer { port, psql, .. } = server();
-    let mut command = Command::new(psql);
-    command.args(["-X", "-q", "-A", "-t", "-h", "127.0.0.1", "-p", port]);
-    command.args(["-U", "bulkhead", "-d", "demo"]).env("PGPASSWORD", PASSWORD);
-    for script in scripts {
-        command.args(["-c", script]);
-    }
-    command.stdin(Stdio::null()).output().unwrap()
-}
 
 /// Returns the content of all tables that exist.
 pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {
@@ -70,15 +23,8 @@ pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {
 }
 
 /// Creates a schema.
-pub(super) fn new_schema(schema: &str) -> PostgresPlace {
-    let script = format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {FUNCTIONS}");
-    let output = psql(&[&script]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let port = &server().port;
-    let url = format!(
-        "postgresql://bulkhead:{PASSWORD}@127.0.0.1:{port}/demo?sslmode=disable\
-         &application_name={schema}&search_path={schema}"
-    );
+pub(super) fn new_schema() -> PostgresPlace {
+    let url = bulkhead_test_database::new_schema(FUNCTIONS);
     // Tests name the tables as those of SQLite.
     PostgresPlace { table: String::new(), ..PostgresPlace::from_url(&url).unwrap() }
 }

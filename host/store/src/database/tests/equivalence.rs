@@ -49,7 +49,7 @@ impl NumberSequence {
 }
 
 /// Puts and deletes random rows, and returns the answers after each group.
-async fn answers(tested: TestedDatabase, seed: u64) -> Vec<String> {
+async fn answers(tested: TestDatabase, seed: u64) -> Vec<String> {
     let scratch = ScratchDirectory::on(tested);
     let store = scratch.open().await;
     let mut random = NumberSequence(seed);
@@ -123,8 +123,8 @@ async fn all_rows(store: &Arc<Store>) -> String {
 #[tokio::test]
 async fn random_writes_leave_equal_answers_on_both() {
     for seed in [1, 0x5eed, 0xb017_4ead] {
-        let ours = answers(TestedDatabase::Sqlite, seed).await;
-        let theirs = answers(TestedDatabase::Postgres, seed).await;
+        let ours = answers(TestDatabase::Sqlite, seed).await;
+        let theirs = answers(TestDatabase::Postgres, seed).await;
         for (step, (sqlite, postgres)) in ours.iter().zip(&theirs).enumerate() {
             assert_eq!(sqlite, postgres, "seed {seed}, step {step}");
         }

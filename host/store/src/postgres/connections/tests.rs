@@ -14,10 +14,10 @@ use crate::database::Database;
 use crate::options::DatabaseChoice;
 use crate::record::{Address, IndexColumns, Record};
 use crate::rows::SealedRow;
-use crate::testing::{ScratchDirectory, TestedDatabase, body, data, put};
+use crate::testing::{ScratchDirectory, TestDatabase, body, data, put};
 
 async fn opened() -> (ScratchDirectory, Arc<Store>, PostgresPlace) {
-    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     let store = scratch.open().await;
     let DatabaseChoice::Postgres(place) = scratch.options().database else { panic!("no server") };
     (scratch, store, *place)

@@ -9,7 +9,7 @@ use crate::Store;
 use crate::committed_state::StateQuestions;
 use crate::database::Database;
 use crate::record::IndexColumns;
-use crate::testing::{ScratchDirectory, TestedDatabase, put_indexed};
+use crate::testing::{ScratchDirectory, TestDatabase, put_indexed};
 
 /// Number of rows of the large table.
 const ROWS: i64 = 20_000;
@@ -86,8 +86,8 @@ async fn look_and_write(store: &Arc<Store>, number: i64) -> i64 {
 
 #[tokio::test]
 async fn operations_never_walk_over_the_table() {
-    let other = ScratchDirectory::on(TestedDatabase::Postgres).open().await;
-    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let other = ScratchDirectory::on(TestDatabase::Postgres).open().await;
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     let store = scratch.open().await;
     fill(&store).await;
     let schema = database(&store).tables.schema.clone();
@@ -107,7 +107,7 @@ async fn operations_never_walk_over_the_table() {
 
 #[tokio::test]
 async fn texts_with_control_characters_keep_place_and_counter() {
-    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     let store = scratch.open().await;
     let keys = ["m\u{1}/\0", "m\u{1}/\0\0", "m\u{1}/\u{1}", "m\u{1}/\u{2}"];
     for key in keys {

@@ -2,11 +2,11 @@
 
 use super::restoring::{copy_of, prepare, varied, without_times};
 use super::*;
-use crate::testing::TestedDatabase;
+use crate::testing::TestDatabase;
 use crate::{Address, Space};
 
 /// Takes a snapshot on one database and restores the snapshot on another.
-async fn restore_between(from: TestedDatabase, to: TestedDatabase) {
+async fn restore_between(from: TestDatabase, to: TestDatabase) {
     let scratch = ScratchDirectory::on(from);
     let store = varied(&scratch).await;
     put(&store, Address::new(Space::Token, "odd\u{1}\0"), "odd").await;
@@ -48,15 +48,15 @@ fn without_schema(rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
 
 #[tokio::test]
 async fn snapshot_of_sqlite_is_restored_to_postgres() {
-    restore_between(TestedDatabase::Sqlite, TestedDatabase::Postgres).await;
+    restore_between(TestDatabase::Sqlite, TestDatabase::Postgres).await;
 }
 
 #[tokio::test]
 async fn snapshot_of_postgres_is_restored_to_sqlite() {
-    restore_between(TestedDatabase::Postgres, TestedDatabase::Sqlite).await;
+    restore_between(TestDatabase::Postgres, TestDatabase::Sqlite).await;
 }
 
 #[tokio::test]
 async fn snapshot_of_postgres_is_restored_to_postgres() {
-    restore_between(TestedDatabase::Postgres, TestedDatabase::Postgres).await;
+    restore_between(TestDatabase::Postgres, TestDatabase::Postgres).await;
 }

@@ -1,0 +1,142 @@
+//! The database of the stores of tests: SQLite, or PostgreSQL with
+//! `BULKHEAD_TEST_STORAGE=postgresql`.
+//!
+//! A test program has one PostgreSQL server, which is started at the first use and stops when the
+//! program ends. Each store has a schema.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "runs in tests, which fail by panicking")]
+
+use std::cell::Cell;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process};
+
+const PASSWORD: &str = "hull-8241";
+
+/// File of a data directory with the name of its schema. A directory that is emptied gets another
+/// schema.
+const SCHEMA_FILE: &str = "test-schema";
+
+/// The databases on which a test may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestDatabase {
+    /// The file of the data directory.
+    Sqlite,
+    /// A schema of the server of this program.
+    Postgres,
+}
+
+thread_local! {
+    static ON_FILES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps the stores that this thread makes on SQLite, until dropped.
+#[must_use]
+pub struct OnFiles(());
+
+impl Drop for OnFiles {
+    fn drop(&mut self) {
+        ON_FILES.set(false);
+    }
+}
+
+/// Keeps the stores of a test on SQLite: for tests that look at files, or that break the disk.
+pub fn on_files() -> OnFiles {
+    ON_FILES.set(true);
+    OnFiles(())
+}
+
+impl TestDatabase {
+    /// Returns the database that the environment chose for all tests, unless the test needs files.
+    pub fn chosen() -> TestDatabase {
+        match env::var("BULKHEAD_TEST_STORAGE").as_deref() {
+            _ if ON_FILES.get() => TestDatabase::Sqlite,
+            Err(_) | Ok("" | "sqlite") => TestDatabase::Sqlite,
+            Ok("postgresql") => TestDatabase::Postgres,
+            Ok(other) => panic!("BULKHEAD_TEST_STORAGE is {other:?}; give sqlite or postgresql"),
+        }
+    }
+}
+
+/// A running server, which stops when this program ends and its end of the pipe closes.
+struct TestServer {
+    port: String,
+    psql: String,
+    /// Holds the standard input of the script open.
+    _process: Child,
+}
+
+fn server() -> &'static TestServer {
+    static SERVER: OnceLock<TestServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers/postgres.sh");
+        let mut process = Command::new(script)
+            .args(["--until-eof", "-c", "fsync=off", "-c", "max_connections=400"])
+            .env("BULKHEAD_PG_PASSWORD", PASSWORD)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let value = |name: &str| {
+            let mut words = ready.split_whitespace();
+            let found = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            found.unwrap_or_else(|| panic!("postgres.sh says no {name}: {ready:?}")).to_owned()
+        };
+        TestServer { port: value("port"), psql: value("psql"), _process: process }
+    })
+}
+
+/// Runs scripts as the owner of the database, one after the other in one session. Rows are lines of
+/// columns between `|`.
+pub fn psql(scripts: &[&str]) -> Output {
+    let TestServer { port, psql, .. } = server();
+    let mut command = Command::new(psql);
+    command.args(["-X", "-q", "-A", "-t", "-h", "127.0.0.1", "-p", port]);
+    command.args(["-U", "bulkhead", "-d", "demo"]).env("PGPASSWORD", PASSWORD);
+    for script in scripts {
+        command.args(["-c", script]);
+    }
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Creates a schema, runs `script` with the schema as search path, and returns the connection URL
+/// of the schema, whose application name is the name of the schema.
+pub fn new_schema(script: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let schema = format!("test_{}_{number}", process::id());
+    let script = format!("CREATE SCHEMA {schema}; SET search_path = {schema}; {script}");
+    let output = psql(&[&script]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    url(&schema)
+}
+
+fn url(schema: &str) -> String {
+    let port = &server().port;
+    format!(
+        "postgresql://bulkhead:{PASSWORD}@127.0.0.1:{port}/demo?sslmode=disable\
+         &application_name={schema}&search_path={schema}"
+    )
+}
+
+/// Returns the connection URL of the store in `directory`, with a new schema if there is none yet;
+/// `None` if the store is in a file.
+pub fn url_of(directory: &Path) -> Option<String> {
+    if TestDatabase::chosen() == TestDatabase::Sqlite {
+        return None;
+    }
+    let file = directory.join(SCHEMA_FILE);
+    if let Ok(schema) = fs::read_to_string(&file) {
+        return Some(url(&schema));
+    }
+    let url = new_schema("");
+    let (_, schema) = url.rsplit_once('=').unwrap();
+    fs::create_dir_all(directory).unwrap();
+    fs::write(&file, schema).unwrap();
+    Some(url)
+}
