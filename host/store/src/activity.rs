@@ -38,9 +38,20 @@ pub struct StoreActivity {
     pub database_bytes: Option<u64>,
     /// Bytes of the write-ahead log; `None` if the size cannot be read.
     pub log_bytes: Option<u64>,
+    /// Use of the reading connections; `None` without a database server.
+    pub connections: Option<ConnectionUsage>,
     /// Requests that are in the queue of a contended record at this moment, with those that have
     /// their turn.
     pub queued_requests: u64,
+}
+
+/// Use of the connections that read from a database server. Another connection writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionUsage {
+    /// Connections that read at this moment.
+    pub in_use: u64,
+    /// Maximum of such connections. A further read waits.
+    pub maximum: u64,
 }
 
 /// Sizes of a database, in bytes; `None` if a size cannot be read.

@@ -7,6 +7,7 @@
 //! settings of the service.
 
 mod copies;
+mod examining;
 mod rekey;
 mod restoring;
 #[cfg(test)]
@@ -94,15 +95,6 @@ impl DataDirectory {
     /// [`StoreFault::Unavailable`] if the lock file cannot be read.
     pub fn is_held(directory: &Path) -> Result<bool, StoreFault> {
         directory::is_locked(directory)
-    }
-
-    /// Checks that the database of a store without a running server can be opened by this version.
-    /// Nothing is created or changed.
-    ///
-    /// # Errors
-    /// As [`DataDirectory::hold`].
-    pub async fn examine(options: &StoreOptions) -> Result<(), StoreFault> {
-        identity::examine(place_of(options)).await
     }
 
     /// Holds the directory like [`DataDirectory::hold`], with this clock.

@@ -50,6 +50,7 @@ use crate::postgres::{self, PostgresDatabase, PostgresReader};
 use crate::postgres_place::PostgresPlace;
 use crate::record::Address;
 use crate::rows::SealedRow;
+use crate::server_report::DatabaseServerReport;
 use crate::sqlite::{self, SqliteDatabase};
 use crate::write_condition::WriteCondition;
 use crate::write_failure::{TransactionOutcome, WriteFailure};
@@ -99,6 +100,17 @@ impl DatabasePlace<'_> {
         match self {
             Self::SqliteIn(directory) => sqlite::examine_meta(directory).await,
             Self::Postgres(place) => postgres::read_meta(place).await,
+        }
+    }
+
+    /// Examines the server of the database; `None` without a server. Nothing is written.
+    ///
+    /// # Errors
+    /// [`StoreFault`] if the server cannot be reached or does not answer.
+    pub(crate) async fn examine_server(self) -> Result<Option<DatabaseServerReport>, StoreFault> {
+        match self {
+            Self::SqliteIn(_) => Ok(None),
+            Self::Postgres(place) => postgres::examine_server(place).await.map(Some),
         }
     }
 
@@ -292,6 +304,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.write_condition(),
             Self::Postgres(database) => database.write_condition(),
+        }
+    }
+
+    /// Returns the cause of [`WriteCondition::Refused`]; `None` in another condition.
+    pub(crate) fn write_refusal(&self) -> Option<StoreFault> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(database) => database.write_refusal(),
         }
     }
 

@@ -236,8 +236,9 @@ pub(crate) async fn read(place: DatabasePlace<'_>) -> Result<Option<StoreIdentit
     rows.map(|rows| of_own_format(&rows, &place.name())).transpose()
 }
 
-/// Checks that the database is ours, and creates and changes nothing, unlike [`read`]. A database with the unfinished writes of a dead process is not looked at: no reader
-/// could leave its files alone.
+/// Checks that the database is ours, and creates and changes nothing, unlike [`read`]. A database
+/// with the unfinished writes of a dead process is not looked at: no reader could leave its files
+/// alone.
 ///
 /// # Errors
 /// As [`read`].

@@ -19,7 +19,8 @@
 //! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
 //! - `cipher` → `shamir` → `keyring` → `root_seals` → `seal`: encryption, the shares of the unseal
 //!   key, and automatic seals;
-//! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `postgres`, `sqlite` →
+//! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `postgres` (with
+//!   `server_report`), `sqlite` →
 //!   `database`: the values that a database reads and writes, the only folders with SQL, and the
 //!   operations that a database offers;
 //! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
@@ -40,11 +41,11 @@
 //!
 //! ```text
 //! activity → alarm → body → clock → disk_space → failpoint → meta_rows → record → time_mark
-//! → fault → postgres_place → options → write_failure → write_condition → range → watched_keys → cipher
-//! → directory → stored_limit → write_queue → folders → snapshot_places → shamir → keyring
-//! → root_seals → seal → rows → due → raw_record → committed_state → postgres → sqlite → database
-//! → identity → revision → work → cache → stored → open_data → plan → committer → store
-//! → data_directory → scan → unit → dev_seal → snapshot
+//! → fault → postgres_place → options → server_report → write_failure → write_condition → range
+//! → watched_keys → cipher → directory → stored_limit → write_queue → folders → snapshot_places
+//! → shamir → keyring → root_seals → seal → rows → due → raw_record → committed_state → postgres
+//! → sqlite → database → identity → revision → work → cache → stored → open_data → plan → committer
+//! → store → data_directory → scan → unit → dev_seal → snapshot
 //! ```
 
 mod activity;
@@ -80,6 +81,7 @@ mod root_seals;
 mod rows;
 mod scan;
 mod seal;
+mod server_report;
 mod shamir;
 mod snapshot;
 mod snapshot_places;
@@ -97,7 +99,7 @@ mod write_condition;
 mod write_failure;
 mod write_queue;
 
-pub use activity::StoreActivity;
+pub use activity::{ConnectionUsage, StoreActivity};
 pub use alarm::WorkerAlarm;
 pub use body::RecordBody;
 pub use cipher::SealKey;
@@ -118,6 +120,7 @@ pub use record::{Address, IndexColumns, Record, Space, Stamp};
 pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;
 pub use seal::SecretHasher;
+pub use server_report::DatabaseServerReport;
 pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use snapshot::{
     CheckReport, CheckedSnapshot, DataDamage, OpenedRecord, PreparedRestore, RestoreConditions,

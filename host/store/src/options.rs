@@ -46,6 +46,14 @@ impl DatabaseChoice {
         let place = url.map(PostgresPlace::from_url).transpose()?;
         Ok(place.map_or(Self::SqliteFile, |place| Self::Postgres(Box::new(place))))
     }
+
+    /// Returns the name of the database, as `storage` of a configuration has it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            DatabaseChoice::SqliteFile => "sqlite",
+            DatabaseChoice::Postgres(_) => "postgresql",
+        }
+    }
 }
 
 impl StoreOptions {

@@ -115,7 +115,7 @@ impl PostgresServer {
     }
 
     /// Returns `true` if connections to the server do not leave this machine.
-    fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
         self.is_socket() || self.host == "localhost" || address.is_ok_and(|ip| ip.is_loopback())
     }

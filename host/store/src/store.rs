@@ -280,6 +280,11 @@ impl Store {
         self.database().write_condition()
     }
 
+    /// Returns the cause of [`WriteCondition::Refused`]; `None` in another condition.
+    pub fn write_refusal(&self) -> Option<StoreFault> {
+        self.database().write_refusal()
+    }
+
     /// Returns a receiver of the changes of [`Store::write_condition`].
     pub fn write_changes(&self) -> watch::Receiver<WriteCondition> {
         self.database().write_changes()

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bulkhead_wire::sync;
 use tokio::sync::watch;
 
+use crate::fault::StoreFault;
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 
 /// The ability of the store to write.
@@ -37,12 +38,21 @@ pub(crate) struct WriteWatch {
     condition: watch::Sender<WriteCondition>,
     /// Time of the last write without room.
     full_at: Mutex<Option<Instant>>,
+    /// The error of the last write that the server refused.
+    refusal: Mutex<Option<StoreFault>>,
 }
 
 impl WriteWatch {
     /// Returns the condition.
     pub(crate) fn condition(&self) -> WriteCondition {
         *self.condition.borrow()
+    }
+
+    /// Returns the error of the write that led to [`WriteCondition::Refused`], or of a later one;
+    /// `None` in another condition.
+    pub(crate) fn refusal(&self) -> Option<StoreFault> {
+        let is_refused = self.condition() == WriteCondition::Refused;
+        sync::lock(&self.refusal).clone().filter(|_| is_refused)
     }
 
     /// Returns a receiver of the changes from now on.
@@ -78,7 +88,11 @@ impl WriteWatch {
                 *sync::lock(&self.full_at) = Some(Instant::now());
                 self.change_to(WriteCondition::DiskFull);
             }
-            WriteFailure::Refused(_) => self.change_to(WriteCondition::Refused),
+            WriteFailure::Refused(fault) => {
+                // First, because the change wakes a reader of the error.
+                *sync::lock(&self.refusal) = Some(fault.clone());
+                self.change_to(WriteCondition::Refused);
+            }
             WriteFailure::Stopped(_) => self.change_to(WriteCondition::Stopped),
             // The next write tells more.
             WriteFailure::Undone(_) | WriteFailure::Interfered | WriteFailure::Unknown(_) => {}
@@ -98,7 +112,6 @@ impl WriteWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::StoreFault;
 
     fn full() -> WriteFailure {
         WriteFailure::Full(StoreFault::Unavailable("no room".into()))
@@ -129,8 +142,9 @@ mod tests {
         watch.note_failure(&WriteFailure::Refused(StoreFault::Unavailable("read-only".into())));
         watch.note_end(TransactionOutcome::Conflict);
         assert_eq!(watch.condition(), WriteCondition::Refused, "nothing was stored");
+        assert_eq!(watch.refusal(), Some(StoreFault::Unavailable("read-only".into())));
         watch.note_end(TransactionOutcome::Committed);
-        assert_eq!(watch.condition(), WriteCondition::Works);
+        assert_eq!((watch.condition(), watch.refusal()), (WriteCondition::Works, None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::activity::ConnectionUsage;
 use crate::due::{DueRecord, LaneHead};
 use crate::fault::StoreFault;
 use crate::range::KeyRange;
@@ -189,6 +190,17 @@ impl Database {
             Self::Postgres(database) => {
                 database.begin_snapshot().await.map(DatabaseReader::Postgres)
             }
+        }
+    }
+}
+
+/// The connections of the reads.
+impl Database {
+    /// Returns the use of the connections to a server; `None` without a server.
+    pub(crate) fn connection_usage(&self) -> Option<ConnectionUsage> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(database) => Some(database.connection_usage()),
         }
     }
 }

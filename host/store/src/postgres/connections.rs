@@ -126,6 +126,11 @@ impl PostgresDatabase {
         self.condition.condition()
     }
 
+    /// Returns the cause of [`WriteCondition::Refused`]; `None` in another condition.
+    pub(crate) fn write_refusal(&self) -> Option<StoreFault> {
+        self.condition.refusal()
+    }
+
     /// Returns a receiver of the changes of [`PostgresDatabase::write_condition`].
     pub(crate) fn write_changes(&self) -> watch::Receiver<WriteCondition> {
         self.condition.subscribe()

@@ -16,7 +16,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::activity::ActivityCounter;
+use crate::activity::{ActivityCounter, ConnectionUsage};
 
 use super::postgres_error::PostgresError;
 use super::server_address::connect;
@@ -121,6 +121,13 @@ impl SessionPool {
     /// Returns the number of reads so far.
     pub(super) fn reads(&self) -> u64 {
         self.reads.read()
+    }
+
+    /// Returns the number of connections that read at present, and the maximum.
+    pub(super) fn usage(&self) -> ConnectionUsage {
+        let free = u64::try_from(self.places.available_permits()).unwrap_or_default();
+        let maximum = u64::from(READERS);
+        ConnectionUsage { in_use: maximum.saturating_sub(free), maximum }
     }
 
     /// Waits for the current readers and closes their connections; later readers are refused.

@@ -4,7 +4,7 @@ use bulkhead_wire::duration_histogram::HistogramReading;
 use bulkhead_wire::sync;
 use sqlx::Row as _;
 
-use crate::activity::DatabaseSizes;
+use crate::activity::{ConnectionUsage, DatabaseSizes};
 
 use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;
@@ -24,6 +24,11 @@ impl PostgresDatabase {
     /// Returns the number of reads of single states so far.
     pub(crate) fn read_queries(&self) -> u64 {
         self.readers.reads()
+    }
+
+    /// Returns the use of the reading connections.
+    pub(crate) fn connection_usage(&self) -> ConnectionUsage {
+        self.readers.usage()
     }
 
     /// Returns the size as last measured. The log of the server is not measured.

@@ -17,6 +17,13 @@ const DOUBTS: [(&str, &str, &str); 3] = [
     ("synchronous_commit", "off", "a crash of the server loses the last acknowledged commits"),
 ];
 
+/// Values of `synchronous_commit` with which a failover to a standby can lose an acknowledged
+/// commit, and the consequence.
+const STANDBY_DOUBTS: [(&str, &str); 2] = [
+    ("local", "a failover loses commits that the standby has not received"),
+    ("remote_write", "a failover to a standby that crashed as well may lose the last commits"),
+];
+
 /// Checks that the database stores any text.
 ///
 /// # Errors
@@ -47,10 +54,51 @@ pub(super) async fn find_doubts(connection: &mut PgConnection) -> Vec<String> {
             ));
         }
     }
+    doubts.extend(find_standby_doubt(connection).await);
     doubts
 }
 
-async fn setting(connection: &mut PgConnection, name: &str) -> Result<Option<String>, StoreFault> {
+/// Returns a sentence if synchronous standbys are configured, and commits do not wait until a
+/// standby has flushed.
+async fn find_standby_doubt(connection: &mut PgConnection) -> Option<String> {
+    let names = setting(connection, "synchronous_standby_names").await.ok()??;
+    let found = setting(connection, "synchronous_commit").await.ok()??;
+    standby_doubt(&names, &found)
+}
+
+fn standby_doubt(names: &str, found: &str) -> Option<String> {
+    let doubt = STANDBY_DOUBTS.iter().find(|(value, _)| *value == found);
+    let (value, consequence) = doubt.filter(|_| !names.trim().is_empty())?;
+    Some(format!(
+        "the database server has synchronous standbys and synchronous_commit = {value}: \
+         {consequence}; set synchronous_commit = on"
+    ))
+}
+
+/// Returns the value of a setting for this session.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the database cannot be read or has no such setting.
+pub(super) async fn setting(
+    connection: &mut PgConnection,
+    name: &str,
+) -> Result<Option<String>, StoreFault> {
     let rows = StatementDraft::of(format!("SHOW {name}")).fetch(connection).await?;
     Ok(rows.first().and_then(|row| row.try_get(0).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weak_commits_are_doubted_only_with_standbys() {
+        let doubt = standby_doubt("ANY 1 (a, b)", "local").unwrap();
+        assert!(doubt.contains("synchronous_commit = local"), "{doubt}");
+        assert!(standby_doubt("a", "remote_write").is_some());
+        for value in ["on", "remote_apply"] {
+            assert_eq!(standby_doubt("a", value), None);
+        }
+        assert_eq!(standby_doubt(" ", "local"), None);
+    }
 }

@@ -26,6 +26,7 @@ impl Store {
             cache_bytes,
             database_bytes: sizes.database,
             log_bytes: sizes.log,
+            connections: database.connection_usage(),
             queued_requests: self.turns.queued(),
         }
     }
