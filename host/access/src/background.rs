@@ -10,6 +10,7 @@ mod due_runs;
 pub mod guards;
 mod lane_order;
 mod lanes;
+mod storage_log;
 mod suspension;
 
 pub use backlog::DueBacklog;

@@ -12,6 +12,7 @@ use super::backlog::DueBacklog;
 use super::claims::{Claim, Claims};
 use super::due_runs::{DueOutcome, DueRunCounts};
 use super::lane_order::{IN_LANES, LaneOrder, RingRange, end_of_mount, mount_of};
+use super::storage_log;
 use super::suspension::DueWorkGate;
 use crate::costly_reading::CostlyReading;
 use crate::log::{Log, cause, format_store_time};
@@ -163,9 +164,17 @@ impl BackgroundState {
     }
 }
 
-/// Runs due work until the service is being sealed. Suspended due work waits for its release.
+/// Runs due work, and logs changes of the database, until the service is being sealed. Suspended
+/// due work waits for its release.
 pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
-    wait_while_suspended(&background).await;
+    tokio::select! {
+        () = run_due_work(&background, &work) => {}
+        () = storage_log::report(&background.store, &*background.log) => {}
+    }
+}
+
+async fn run_due_work(background: &Arc<BackgroundState>, work: &Arc<impl DueWork>) {
+    wait_while_suspended(background).await;
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
         background.watch_time().await;
@@ -173,7 +182,7 @@ pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
         let room_made = background.claims.room_notice();
         tokio::pin!(room_made);
         room_made.as_mut().enable();
-        let sleep = match begin_what_is_due(&background, &work, &mut order).await {
+        let sleep = match begin_what_is_due(background, work, &mut order).await {
             Ok(sleep) => sleep,
             Err(failure) => {
                 background.log.line(LogLevel::Error, "due-work-unreadable", &[cause(&failure)]);
