@@ -41,9 +41,9 @@ pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
         "commit_date": date,
         "migration": status.awaits_migration,
         "recovery_seal": status.is_automatic,
-        // The embedded store belongs to a single node.
+        // The data belong to a single node, wherever they are stored.
         "ha_enabled": false,
-        "storage_type": "sqlite",
+        "storage_type": seal.settings().store.database.kind(),
     });
     name_cluster(&mut body, status.cluster_id);
     if let (true, Value::Object(members)) = (status.is_automatic, &mut body) {

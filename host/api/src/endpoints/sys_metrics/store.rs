@@ -1,9 +1,11 @@
-//! Metrics of the store: commits, reads, the cache, sizes, and the free space of its disk.
+//! Metrics of the store: commits, reads, the cache, sizes, connections, and the free space of the
+//! disk of the data directory.
 
 use super::family::MetricFamilies;
 use super::registration::{MetricGroup, Registration, counter, gauge, histogram};
 use bulkhead_core::Core;
 use bulkhead_core::process::ProcessState;
+use bulkhead_store::ConnectionUsage;
 use rustix::fs::statvfs;
 
 const COMMITS: Registration<0> = counter(
@@ -69,26 +71,40 @@ const QUEUED: Registration<0> = gauge(
 const SIZE: Registration<0> = gauge(
     "bulkhead_store_size_bytes",
     [],
-    "bytes of the database and its write-ahead log",
+    "bytes of the database and its write-ahead log; on PostgreSQL of the records' table and \
+     indexes",
     "how large are the data",
 );
 const LOG_SIZE: Registration<0> = gauge(
     "bulkhead_store_log_bytes",
     [],
-    "bytes of the write-ahead log",
+    "bytes of the write-ahead log of SQLite",
     "does a long read keep the log from being emptied",
+);
+const CONNECTIONS: Registration<0> = gauge(
+    "bulkhead_store_connections_in_use",
+    [],
+    "connections to a database server that read at this moment; another connection writes",
+    "do reads wait for connections",
+);
+const MOST_CONNECTIONS: Registration<0> = gauge(
+    "bulkhead_store_connections_max",
+    [],
+    "maximum of the connections that read: max_parallel of the storage",
+    "do reads wait for connections",
 );
 const FREE: Registration<0> = gauge(
     "bulkhead_store_disk_free_bytes",
     [],
-    "free bytes on the disk of the data",
+    "free bytes on the disk of the data directory, which is a disk of this server also beside \
+     PostgreSQL",
     "when is the disk full",
 );
 
 const DISK: Registration<0> = gauge(
     "bulkhead_store_disk_size_bytes",
     [],
-    "bytes of the disk of the data",
+    "bytes of the disk of the data directory",
     "which part of the disk is free",
 );
 
@@ -108,6 +124,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
         &QUEUED,
         &SIZE,
         &LOG_SIZE,
+        &CONNECTIONS,
+        &MOST_CONNECTIONS,
         &FREE,
         &DISK,
     ],
@@ -128,9 +146,17 @@ pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
     families.add(&CACHE_ENTRIES, [CACHE_ENTRIES.series([], activity.cache_entries)]);
     families.add(&CACHE_BYTES, [CACHE_BYTES.series([], activity.cache_bytes)]);
     families.add(&QUEUED, [QUEUED.series([], activity.queued_requests)]);
-    let size = activity.database_bytes.zip(activity.log_bytes);
-    families.add(&SIZE, size.map(|(database, log)| SIZE.series([], database + log)));
+    // A database server does not tell the size of its log.
+    let size = activity.database_bytes.map(|bytes| bytes + activity.log_bytes.unwrap_or_default());
+    families.add(&SIZE, size.map(|bytes| SIZE.series([], bytes)));
     families.add(&LOG_SIZE, activity.log_bytes.map(|bytes| LOG_SIZE.series([], bytes)));
+    add_connections(activity.connections, families);
+}
+
+fn add_connections(usage: Option<ConnectionUsage>, families: &mut MetricFamilies) {
+    let Some(ConnectionUsage { in_use, maximum }) = usage else { return };
+    families.add(&CONNECTIONS, [CONNECTIONS.series([], in_use)]);
+    families.add(&MOST_CONNECTIONS, [MOST_CONNECTIONS.series([], maximum)]);
 }
 
 /// Adds the metrics of the disk, which are shown while sealed, too. A value that the system does
