@@ -4,7 +4,7 @@
 //! wrong type or an unsupported setting refuses the file and names the line; all errors are named
 //! at once. A setting of Vault without which the server is neither less safe nor lacks data is
 //! named in the log instead (decision H70). No setting is a secret, so that a refusal may quote the
-//! file.
+//! file; only `connection_url` may hold a password, and is never quoted.
 
 mod ambient;
 mod audit;
@@ -37,6 +37,7 @@ pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::{KeeperAccess, SealSettings};
 pub(crate) use shutdown::ShutdownSettings;
+pub(crate) use storage::{ConnectRetries, DatabaseSettings, unverified_server};
 pub(crate) use telemetry::{CollectorAccess, TelemetrySettings};
 #[cfg(test)]
 pub(crate) use telemetry::{access_to, telemetry_of};
@@ -53,6 +54,7 @@ use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use findings::{ConfigError, ConfigFindings};
 use listener::ConfiguredListeners;
+use seal::SealEnvironment;
 use section::{ConfigSection, ConfigValue, SectionWords};
 use std::fs::File;
 use std::io::{self, Read};
@@ -115,7 +117,7 @@ pub(crate) struct Config {
     /// Data directory.
     pub(crate) data: PathBuf,
     /// Database with the records.
-    pub(crate) database: DatabaseChoice,
+    pub(crate) database: DatabaseSettings,
     /// Seal of the data.
     pub(crate) seal: SealSettings,
     /// Requests that set an empty server up.
@@ -165,7 +167,7 @@ impl Config {
             scheduler: None,
             scheduler_is_optional: false,
             data: data.to_path_buf(),
-            database: DatabaseChoice::SqliteFile,
+            database: DatabaseSettings::Known(DatabaseChoice::SqliteFile),
             seal: SealSettings::Shamir,
             initialize: Vec::new(),
             snapshots: Vec::new(),
@@ -188,8 +190,34 @@ impl Config {
     }
 
     /// Returns the place of the data.
-    pub(crate) fn store_options(&self) -> StoreOptions {
-        StoreOptions { database: self.database.clone(), ..StoreOptions::at(&self.data) }
+    ///
+    /// # Errors
+    /// The unusable source of the connection URL, and the remedy.
+    pub(crate) fn store_options(
+        &self,
+        environment: SealEnvironment<'_>,
+    ) -> Result<StoreOptions, String> {
+        Ok(StoreOptions {
+            database: self.database.load(environment)?,
+            ..StoreOptions::at(&self.data)
+        })
+    }
+
+    /// Returns the configuration with the database that the sources outside of the file name.
+    ///
+    /// # Errors
+    /// As [`Config::store_options`].
+    pub(crate) fn with_database(self, environment: SealEnvironment<'_>) -> Result<Self, String> {
+        let database = DatabaseSettings::Known(self.database.load(environment)?);
+        Ok(Self { database, ..self })
+    }
+
+    /// Returns the place of the records for a report: a directory, or servers and a database.
+    pub(crate) fn place_of_data(&self) -> String {
+        match self.database.is_file() {
+            true => self.data.display().to_string(),
+            false => self.database.to_string(),
+        }
     }
 
     /// Reads `file`: JSON if its name ends so or its text begins with `{`, HCL otherwise.
@@ -250,7 +278,7 @@ impl Config {
             scheduler,
             scheduler_is_optional: false,
             data: PathBuf::new(),
-            database: DatabaseChoice::SqliteFile,
+            database: DatabaseSettings::Known(DatabaseChoice::SqliteFile),
             seal,
             initialize: initialize::settings(file),
             snapshots: snapshot::settings(file),

@@ -1,7 +1,9 @@
 //! `bulkhead server --dev`: an open server for trial use, from the command line to the removal of
 //! its data.
 
-use crate::config::{Config, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig, ListenerTransport};
+use crate::config::{
+    Config, DEFAULT_SCHEDULER_ADDRESS, DatabaseSettings, ListenerConfig, ListenerTransport,
+};
 use crate::dev_tls;
 use crate::options::{DevOptions, DevScheduler, DevTransport};
 use crate::process::{self, ServerProcess, StartedServer};
@@ -48,7 +50,7 @@ async fn serve(
     let (transport, ca_file) = transport(data.path(), &options.listen, options.tls)?;
     let mut config = Config {
         audit: AuditSettings::for_dev_mode(data.path()),
-        database: options.database,
+        database: DatabaseSettings::Known(options.database),
         ..Config::at(&options.listen, data.path())
     };
     process.configure_log(&config)?;
@@ -191,7 +193,7 @@ impl DevAnnouncement<'_> {
         }
         writeln!(out, "root token: {token}")?;
         writeln!(out, "unseal key: {}", unseal_key.expose())?;
-        writeln!(out, "data: {} ({fate})", data.path().display())?;
+        writeln!(out, "data: {} ({fate})", config.place_of_data())?;
         for device in &config.audit.devices {
             writeln!(out, "audit log: {}", device.file.display())?;
         }

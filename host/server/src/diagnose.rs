@@ -5,6 +5,7 @@
 //! named files are checked by the functions of the start. No file is created or changed; addresses
 //! are bound for a moment, unless a server already runs with the data directory.
 
+mod database;
 mod findings;
 mod listeners;
 mod machine;
@@ -29,9 +30,9 @@ pub const USAGE: &str = "\
 Usage: bulkhead operator diagnose -config=FILE [-format=json]
 
 Checks the configuration FILE, and whether a server can start with FILE on this machine: data
-directory, free space, addresses, certificates, directories of plugins and snapshots, audit files,
-limits, clock, and the health of a running server. Run this command as the user of the server,
-with or without a running server.
+directory, free space, database server, addresses, certificates, directories of plugins and
+snapshots, audit files, limits, clocks, and the health of a running server. Run this command as
+the user of the server, with or without a running server.
 
 Exit code 0: no problem; 1: the server does not start; 2: warnings; 3: wrong usage.
 ";
@@ -160,11 +161,12 @@ pub(crate) async fn check_start(config: &Config, seals: &[OfficialSeal]) -> Diag
     diagnosis
 }
 
-/// Checks the process, the data directory and the audit files. Returns whether a server runs with
-/// the data.
+/// Checks the process, the data directory, the database server and the audit files. Returns whether
+/// a server runs with the data.
 async fn check_places(config: &Config, diagnosis: &mut Diagnosis) -> bool {
     machine::check_process(config, diagnosis);
     let is_in_use = storage::check(config, diagnosis).await;
+    database::check(config, is_in_use, diagnosis).await;
     storage::check_audit(&config.audit, diagnosis);
     if let Some(file) = &config.log.file {
         storage::check_log_file(file, diagnosis);
@@ -178,7 +180,7 @@ async fn check_seal(config: &Config, seals: &[OfficialSeal], diagnosis: &mut Dia
     if config.seal.kind() == SealSettings::Shamir.kind() {
         return;
     }
-    let loaded = production::check_seal(config, seals);
+    let loaded = production::check_seal(config, seals).await;
     if let Ok(SealSetting::External(seal)) = &loaded {
         let refused = match tokio::time::timeout(KEEPER_PATIENCE, seal.check()).await {
             Ok(checked) => checked.err().map(|failure| failure.message),

@@ -10,6 +10,10 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit, umask,
 };
 
+/// Variable with the value of `PGPASSFILE` after a restart
+/// ([`restart_without_database_settings`]). No driver reads a variable of this name.
+pub(crate) const PASS_FILE_VARIABLE: &str = "BULKHEAD_PGPASSFILE";
+
 /// Hardens this process, in every mode.
 ///
 /// # Errors
@@ -38,7 +42,8 @@ pub fn raise_descriptor_limit() -> u64 {
 ///
 /// Prevents the environment from changing database connections: the driver takes missing parameters
 /// (certificates, session options) from `PGSSLROOTCERT`, `PGOPTIONS` and similar variables. A
-/// running process cannot remove variables safely; a new process can start without them.
+/// running process cannot remove variables safely; a new process can start without them. The value
+/// of `PGPASSFILE` is passed on in [`PASS_FILE_VARIABLE`] for the configuration.
 ///
 /// # Errors
 /// The program cannot be started again.
@@ -57,6 +62,9 @@ pub fn restart_without_database_settings() -> Result<(), String> {
     names.iter().for_each(|name| {
         anew.env_remove(name);
     });
+    if let Some(file) = std::env::var_os("PGPASSFILE") {
+        anew.env(PASS_FILE_VARIABLE, file);
+    }
     // `exec` returns only if it fails.
     Err(format!(
         "this program cannot be started without the environment's PG* settings: {}",

@@ -9,10 +9,10 @@
 //! ```text
 //! client_usage → compile_worker → compression → detach_on_drop → error_body → file_body
 //! → hardening → headers → log → proxies → target → tls → write_timeout → body_budget
-//! → client_concurrency → answerer → config → connection_slots → dev_tls → answer_budget → body
-//! → options → answer_body → handed_sockets → http → connection → raw → listener
-//! → service_manager → trace_export → signals → seal_wrapper → process → dev → production
-//! → diagnose → start_check → inspect → snapshot_file → data_check
+//! → client_concurrency → answerer → config → database_wait → connection_slots → dev_tls
+//! → answer_budget → body → options → answer_body → handed_sockets → http → connection → raw
+//! → listener → service_manager → trace_export → signals → seal_wrapper → process → dev
+//! → production → diagnose → start_check → inspect → snapshot_file → data_check
 //! ```
 
 mod answer_body;
@@ -28,6 +28,7 @@ mod config;
 mod connection;
 mod connection_slots;
 pub mod data_check;
+mod database_wait;
 mod detach_on_drop;
 pub mod dev;
 mod dev_tls;

@@ -168,7 +168,8 @@ fn run_diagnose(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(DiagnoseAction::Help) => return print_usage(diagnose::USAGE),
         Err(message) => return report_failure(diagnose::WRONG_USAGE, doing, &message),
     };
-    let done = build_runtime().and_then(|runtime| {
+    let done = restart_without_database_settings().and_then(|()| build_runtime());
+    let done = done.and_then(|runtime| {
         // A seal without its component is a finding of the checks.
         let seals = official_seals().unwrap_or_default();
         let done = runtime.block_on(diagnose::run(&request, &seals, &mut io::stdout()));
@@ -248,6 +249,7 @@ fn run_server(program: &str, args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn check(file: &Path) -> Result<(), String> {
+    restart_without_database_settings()?;
     // A seal without its component is a finding of the check.
     let seals = official_seals().unwrap_or_default();
     build_runtime()?.block_on(start_check::run(file, &seals, &mut io::stdout()))

@@ -3,6 +3,7 @@
 //! This file prevents an option of one mode from being ignored in the other mode, which would leave
 //! the server at another address, or less protected, than its operator believes.
 
+mod environment;
 mod usage;
 
 use crate::config::{DEFAULT_ADDRESS, parse_log_format, parse_log_level};
@@ -11,6 +12,7 @@ use bulkhead_cli::{double_dashes, find_nearest};
 use bulkhead_store::DatabaseChoice;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
+use environment::{DATABASE_VARIABLE, EnvironmentLookup, database, typed_or_set};
 use lexopt::ValueExt;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,10 +27,6 @@ const LISTEN_VARIABLE: &str = "BULKHEAD_LISTEN_ADDRESS";
 
 /// Environment variable equivalent to `--data-dir`.
 const DATA_VARIABLE: &str = "BULKHEAD_DATA_DIR";
-
-/// Environment variable with the connection URL of PostgreSQL, for a server without a configuration
-/// file. There is no option, because every user of the machine can read the options of a process.
-const DATABASE_VARIABLE: &str = "BULKHEAD_PG_CONNECTION_URL";
 
 /// Default data directory outside dev mode, relative to the working directory.
 const DATA: &str = "./bulkhead-data";
@@ -134,9 +132,6 @@ pub struct ProductionOptions {
     /// Allow plain HTTP on addresses that other machines reach.
     pub tls_disable: bool,
 }
-
-/// A lookup of an environment variable.
-type EnvironmentLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Parses the arguments after `server`; `env` looks up an environment variable.
 ///
@@ -378,28 +373,6 @@ impl ParsedArguments {
             tls_disable: self.tls_disable,
         })
     }
-}
-
-/// Returns the database of the environment.
-fn database(env: EnvironmentLookup<'_>) -> Result<DatabaseChoice, String> {
-    let url = typed_or_set(None, env, &[DATABASE_VARIABLE.to_owned()])?;
-    DatabaseChoice::of_url(url.as_deref()).map_err(|fault| format!("{DATABASE_VARIABLE}: {fault}"))
-}
-
-/// Returns the typed value, otherwise the first variable that is set and not empty. A value that is
-/// not UTF-8 is refused: if skipped, the setting would appear to have worked.
-fn typed_or_set(
-    typed: Option<String>,
-    env: EnvironmentLookup<'_>,
-    names: &[String],
-) -> Result<Option<String>, String> {
-    if typed.is_some() {
-        return Ok(typed);
-    }
-    let set =
-        names.iter().find_map(|name| Some((name, env(name).filter(|value| !value.is_empty())?)));
-    let Some((name, value)) = set else { return Ok(None) };
-    value.into_string().map(Some).map_err(|_| format!("the value of {name} is not UTF-8"))
 }
 
 /// Checks the root token id. Only characters that need no quoting in a shell or a header are

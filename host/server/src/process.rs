@@ -2,6 +2,7 @@
 
 use crate::config::{Config, ListenerConfig, ShutdownSettings};
 use crate::connection_slots::{MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS};
+use crate::database_wait::await_database;
 use crate::handed_sockets::{HandedSockets, ListenerSockets};
 use crate::hardening::raise_descriptor_limit;
 use crate::listener::{self, BoundSocket, DrainOutcome, ListenerLimits};
@@ -17,6 +18,7 @@ use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::{OfficialComponent, OfficialSeal, ServiceSettings};
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;
+use bulkhead_store::StoreOptions;
 use bulkhead_wire::duration;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::server_figures::ServerFigures;
@@ -87,6 +89,9 @@ impl StartedServer {
             .map_err(|error| format!("signals cannot be received: {error}"))?;
         let environment = |name: &str| std::env::var_os(name);
         let manager = ServiceManager::of_environment(&environment, &log);
+        let (retries, config) =
+            (config.database.connect_retries(), config.with_database(&environment)?);
+        let store = config.store_options(&environment)?;
         let outbound = config.outbound.load(&environment)?;
         config.check_snapshot_directories().map_err(|failure| failure.message)?;
         let sockets = sockets.assign(&config).await?;
@@ -98,6 +103,7 @@ impl StartedServer {
             listeners: every_door().map(BoundSocket::figures).cloned().collect(),
             log: Arc::clone(log_source.log.figures()),
         };
+        await_database(&store, retries, &*log).await;
         let runtime = SandboxRuntime::new()?;
         let seal = config.seal.load(&environment, &|access| {
             let surroundings = KeeperSurroundings {
@@ -111,6 +117,7 @@ impl StartedServer {
         })?;
         let traces = TraceExporter::start(&config.telemetry, &outbound, &log)?;
         let settings = ServiceSettings {
+            store,
             own_addresses,
             outbound,
             seal,
@@ -323,16 +330,16 @@ pub(crate) fn print_urls(urls: &[String], out: &mut dyn Write) -> io::Result<()>
     urls.iter().try_for_each(|url| writeln!(out, "listening on {url}"))
 }
 
-/// Builds the service settings. The caller adds the level and the monitors of the log, and the
-/// bound addresses, the outbound settings and the seal, which are known only after the bind and
-/// after the files are read.
+/// Builds the service settings. The caller adds a database other than SQLite, the level and the
+/// monitors of the log, and the bound addresses, the outbound settings and the seal, which are
+/// known only after the bind and after the files are read.
 pub(crate) fn service_settings(
     config: &Config,
     officials: Vec<OfficialComponent>,
     log: &Arc<dyn Log>,
 ) -> ServiceSettings {
     ServiceSettings {
-        store: config.store_options(),
+        store: StoreOptions::at(&config.data),
         seal: SealSetting::Shamir,
         officials,
         // Always the running binary, even if another file has replaced it on disk.

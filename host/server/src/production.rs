@@ -5,7 +5,9 @@
 //! automatic seal the server opens the data before it accepts clients, or does not start. If
 //! another server keeps the key and gives no key, the server starts sealed and opens later.
 
-use crate::config::{self, Config, ConfigNotice, ListenerTransport};
+use crate::config::{
+    self, Config, ConfigNotice, DatabaseSettings, ListenerTransport, unverified_server,
+};
 use crate::options::{ConfigSource, ProductionOptions};
 use crate::process::{self, ServerProcess, StartedServer};
 use crate::seal_wrapper::{self, KeeperSurroundings};
@@ -15,6 +17,7 @@ use bulkhead_core::OfficialSeal;
 use bulkhead_core::seal::SealStatus;
 use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_sandbox::SandboxRuntime;
+use bulkhead_store::{DataDirectory, DatabaseChoice};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::ffi::OsString;
@@ -41,6 +44,7 @@ pub async fn run(
             [("line", line.to_string()), ("setting", setting.clone()), ("note", note.clone())];
         log.line(LogLevel::Warn, "setting-without-effect", &pairs);
     }
+    warn_of_database(&config, &*log);
     let mut server = StartedServer::start(process, config, &elsewhere).await?;
     if let Some(file) = server.service().dev_key_file() {
         log.line(
@@ -60,6 +64,24 @@ pub async fn run(
     server.serve(prepared).await
 }
 
+/// Logs a password in the configuration, and connections to an unverified database server. A
+/// database that cannot be used is left to the start.
+fn warn_of_database(config: &Config, log: &dyn Log) {
+    if config.database.has_written_password() {
+        let remedy = "write the password to a file with mode 0600, and name it in password_file";
+        log.line(
+            LogLevel::Warn,
+            "password-in-configuration",
+            &[("setting", "connection_url".to_owned()), ("remedy", remedy.to_owned())],
+        );
+    }
+    let Ok(DatabaseChoice::Postgres(place)) = config.database.load(&environment) else { return };
+    if let Some((server, mode)) = unverified_server(&place) {
+        let pairs = [("server", server.to_string()), ("sslmode", mode.to_owned())];
+        log.line(LogLevel::Warn, "storage-server-unverified", &pairs);
+    }
+}
+
 /// Initialises and opens the data if the configuration says so. The sources of the initialisation
 /// are read only if they are needed: a password for the first start need not stay on the machine.
 async fn open_data(service: &Arc<Service>, config: &Config) -> Result<(), String> {
@@ -73,7 +95,8 @@ async fn open_data(service: &Arc<Service>, config: &Config) -> Result<(), String
     service.open_at_start().await.map_err(message)
 }
 
-fn environment(name: &str) -> Option<OsString> {
+/// Looks up a variable of this process.
+pub(crate) fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
@@ -113,12 +136,15 @@ pub(crate) fn check_telemetry(config: &Config) -> Result<bool, String> {
     config.telemetry.load(&outbound).map(|access| access.is_some())
 }
 
-/// Reads the keys that `seal` names and, if the data directory is empty, the variables and files of
+/// Reads the keys that `seal` names and, if there are no data, the variables and files of
 /// `initialize`. Returns the seal.
 ///
 /// # Errors
 /// The unusable key, variable or file, and the remedy.
-pub(crate) fn check_seal(config: &Config, seals: &[OfficialSeal]) -> Result<SealSetting, String> {
+pub(crate) async fn check_seal(
+    config: &Config,
+    seals: &[OfficialSeal],
+) -> Result<SealSetting, String> {
     let seal = config.seal.load(&environment, &|access| {
         let surroundings = KeeperSurroundings {
             seals: seals.to_vec(),
@@ -129,10 +155,21 @@ pub(crate) fn check_seal(config: &Config, seals: &[OfficialSeal]) -> Result<Seal
         };
         seal_wrapper::keeper(access, surroundings)
     })?;
-    if !config.data.join("bulkhead.db").exists() {
+    if !has_data(config).await {
         config::load_initial_blocks(&config.initialize, &environment)?;
     }
     Ok(seal)
+}
+
+/// Returns whether there are data, or may be: a database that cannot be used is a finding of its
+/// own.
+async fn has_data(config: &Config) -> bool {
+    let Ok(options) = config.store_options(&environment) else { return true };
+    match options.database {
+        // No reader is needed, and a running server has the file.
+        DatabaseChoice::SqliteFile => config.data.join("bulkhead.db").exists(),
+        DatabaseChoice::Postgres(_) => DataDirectory::has_data(&options).await.unwrap_or(true),
+    }
 }
 
 /// Checks the plugin directory, if there is one.
@@ -149,6 +186,7 @@ pub(crate) fn check_plugin_directory(config: &Config) -> Result<(), String> {
 fn load_config(source: ConfigSource) -> Result<(Config, String), String> {
     match source {
         ConfigSource::Options(ProductionOptions { listen, data, database, tls_disable }) => {
+            let database = DatabaseSettings::Known(database);
             let mut config = Config { database, ..Config::at(&listen, &data) };
             if tls_disable {
                 config.listener.transport = ListenerTransport::Plain;
@@ -248,7 +286,10 @@ impl ProductionAnnouncement<'_> {
         for url in *scheduler_urls {
             writeln!(out, "scheduler API on {url}")?;
         }
-        writeln!(out, "data: {} ({state})", config.data.display())?;
+        writeln!(out, "data: {} ({state})", config.place_of_data())?;
+        if !config.database.is_file() {
+            writeln!(out, "lock and uploads: {}", config.data.display())?;
+        }
         for device in &config.audit.devices {
             writeln!(out, "audit log: {}", device.file.display())?;
         }

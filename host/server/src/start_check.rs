@@ -7,6 +7,7 @@
 
 use crate::config::Config;
 use crate::diagnose;
+use crate::production::environment;
 use bulkhead_core::OfficialSeal;
 use std::io::Write;
 use std::path::Path;
@@ -23,6 +24,7 @@ pub async fn run(file: &Path, seals: &[OfficialSeal], out: &mut dyn Write) -> Re
     if let Some(refusal) = join_refusals(file, &findings.failures()) {
         return Err(refusal);
     }
+    let config = config.with_database(&environment)?;
     let mut text = format!("{} is valid. A server with this file:\n\n{config}", file.display());
     let remarks = findings.remarks();
     if !remarks.is_empty() {

@@ -12,7 +12,10 @@ use std::time::Duration;
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.report_listener(f)?;
-        writeln!(f, "keeps the data in {}, {}", self.data.display(), self.seal)?;
+        writeln!(f, "keeps the data in {}, {}", self.place_of_data(), self.seal)?;
+        if !self.database.is_file() {
+            writeln!(f, "keeps its lock and uploads in {}", self.data.display())?;
+        }
         if !self.initialize.is_empty() {
             let names: Vec<&str> =
                 self.initialize.iter().map(|block| block.name.as_str()).collect();

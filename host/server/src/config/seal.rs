@@ -17,6 +17,7 @@ mod service_address;
 mod transit;
 
 pub(crate) use keeper::{KeeperAccess, KeeperSeal};
+pub(super) use key_source::{KeySource, SealEnvironment, source_of};
 
 use super::findings::ConfigError;
 use super::section::{BlockKinds, ConfigSection, ConfigValue, LabelledBlock, SectionWords};
@@ -27,7 +28,6 @@ use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use bulkhead_tls::NamedFile;
 use bulkhead_wire::failure::quoted;
 use gcpckms::GCP_KMS;
-use key_source::{KeySource, SealEnvironment, source_of};
 use std::fmt;
 use std::sync::Arc;
 use transit::TRANSIT;

@@ -27,7 +27,7 @@ impl Config {
         let plugins = self.plugin_directory.as_ref().map(|directory| directory.path());
         let members = [
             ("listeners", json!(listeners)),
-            ("storage", json!({ "type": "sqlite" })),
+            ("storage", json!({ "type": self.database.kind() })),
             ("seals", json!([{ "type": self.seal.kind(), "disabled": false }])),
             ("default_lease_ttl", json!(self.default_lease_ttl)),
             ("max_lease_ttl", json!(self.max_lease_ttl)),

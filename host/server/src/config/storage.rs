@@ -3,18 +3,19 @@
 //! This file prevents a server that starts empty instead of with the data of the file's author:
 //! another storage is refused, with the block to write.
 
+mod connection_source;
+mod database_settings;
+mod place_values;
+mod postgres_block;
+
+pub(crate) use database_settings::{ConnectRetries, DatabaseSettings, unverified_server};
+
 use super::findings::ConfigError;
 use super::section::{BlockKinds, ConfigSection, ConfigValue, SectionWords};
-use bulkhead_store::{DatabaseChoice, PostgresPlace};
+use bulkhead_store::DatabaseChoice;
 use std::path::PathBuf;
 
 const SQLITE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[], foreign: &[] };
-const POSTGRES_WORDS: SectionWords =
-    SectionWords { keys: &["connection_url", "path"], blocks: &[], foreign: &[] };
-const POSTGRES_URL: &str = "\"postgresql://bulkhead@db.example.com/bulkhead\"";
-
-/// Default of `path` beside PostgreSQL.
-const LOCAL_DIRECTORY: &str = "/var/lib/bulkhead";
 
 /// The block that a file needs.
 pub(super) const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
@@ -55,7 +56,7 @@ pub(super) struct StorageSettings {
     /// Data directory. Beside PostgreSQL, the directory has no records.
     pub(super) data: PathBuf,
     /// Database with the records.
-    pub(super) database: DatabaseChoice,
+    pub(super) database: DatabaseSettings,
 }
 
 /// Reads the place of the data.
@@ -76,7 +77,10 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> Option<StorageSettings> {
             None
         }
         [Some(sqlite), None] => sqlite_file(&sqlite.section(&SQLITE_WORDS)),
-        [None, Some(postgres)] => postgres_tables(&postgres.section(&POSTGRES_WORDS)),
+        [None, Some(postgres)] => {
+            let (data, database) = postgres_block::settings(&postgres)?;
+            Some(StorageSettings { data, database })
+        }
         [None, None] => None,
     }
 }
@@ -84,16 +88,8 @@ pub(super) fn settings(file: &ConfigSection<'_>) -> Option<StorageSettings> {
 fn sqlite_file(section: &ConfigSection<'_>) -> Option<StorageSettings> {
     let path: ConfigValue<'_> = section.required("path", "\"/var/lib/bulkhead\"")?;
     let data = section.keep(path.path())?;
-    Some(StorageSettings { data, database: DatabaseChoice::SqliteFile })
-}
-
-fn postgres_tables(section: &ConfigSection<'_>) -> Option<StorageSettings> {
-    let data = section.read("path", ConfigValue::path).unwrap_or_else(|| LOCAL_DIRECTORY.into());
-    let url = section.required("connection_url", POSTGRES_URL)?;
-    let place = section.keep(url.text().and_then(|text| {
-        PostgresPlace::from_url(text).map_err(|fault| url.error(fault.to_string()))
-    }))?;
-    Some(StorageSettings { data, database: DatabaseChoice::Postgres(Box::new(place)) })
+    let database = DatabaseSettings::Known(DatabaseChoice::SqliteFile);
+    Some(StorageSettings { data, database })
 }
 
 fn missing(file: &ConfigSection<'_>) -> ConfigError {

@@ -5,6 +5,7 @@ mod azurekeyvault_seal;
 mod gcpckms_seal;
 mod initialize;
 mod of_vault;
+mod postgres_storage;
 mod seal;
 mod snapshot;
 mod transit_seal;

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::log::check_file_type;
 use bulkhead_api::Service;
 use bulkhead_core::audit::AuditSettings;
+use bulkhead_store::StoreOptions;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +20,8 @@ const NO_SPACE: u64 = 16 << 20;
 /// Permission bits of other users on the data directory.
 const OTHERS: u32 = 0o077;
 
-/// Checks the data directory and the database. Returns whether a server runs with the directory.
+/// Checks the data directory, and the database if it is a file there. Returns whether a server runs
+/// with the directory.
 pub(super) async fn check(config: &Config, diagnosis: &mut Diagnosis) -> bool {
     let data = &config.data;
     let shown = data.display();
@@ -42,7 +44,10 @@ pub(super) async fn check(config: &Config, diagnosis: &mut Diagnosis) -> bool {
             return false;
         }
     };
-    if !is_in_use && let Err(failure) = Service::examine(&config.store_options()).await {
+    if !is_in_use
+        && config.database.is_file()
+        && let Err(failure) = Service::examine(&StoreOptions::at(data)).await
+    {
         diagnosis.add("storage", CheckStatus::Fail, failure.message);
         return false;
     }

@@ -14,7 +14,8 @@ keys of `bulkhead operator init`, by `bulkhead operator unseal`.
   --check                      print the effect of the configuration, and start no server:
                                exit code 0 if a start would succeed here, 1 if not
   --data-dir DIR               the data directory; default ./bulkhead-data
-                               (or BULKHEAD_DATA_DIR)
+                               (or BULKHEAD_DATA_DIR); the records are in PostgreSQL if
+                               BULKHEAD_PG_CONNECTION_URL is set
   --listen-address ADDR        default 127.0.0.1:8200; port 0 takes a free port
                                (or BULKHEAD_LISTEN_ADDRESS)
   --tls-disable                allow plain HTTP at addresses open to other machines; TLS

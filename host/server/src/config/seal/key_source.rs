@@ -1,4 +1,4 @@
-//! The place of a key or of a credential: a file or a variable.
+//! The place of a key, of a credential or of a connection URL: a file or a variable.
 //!
 //! This file prevents a key in the configuration: a text that is not a place is not read.
 
@@ -7,17 +7,17 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// A lookup of an environment variable.
-pub(super) type SealEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub(crate) type SealEnvironment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The place of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum KeySource {
+pub(crate) enum KeySource {
     File(PathBuf),
     Variable(String),
 }
 
 /// Reads the place of a key or a token; `None` for any other text.
-pub(super) fn source_of(text: &str) -> Option<KeySource> {
+pub(crate) fn source_of(text: &str) -> Option<KeySource> {
     if let Some(path) = text.strip_prefix("file://").filter(|path| path.starts_with('/')) {
         return Some(KeySource::File(path.into()));
     }
@@ -30,7 +30,7 @@ pub(super) fn source_of(text: &str) -> Option<KeySource> {
 
 impl KeySource {
     /// Writes the setting and the place.
-    pub(super) fn describe(&self, setting: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn describe(&self, setting: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{setting} {}", path.display()),
             Self::Variable(name) => write!(f, "{setting} env://{name}"),

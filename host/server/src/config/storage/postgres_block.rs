@@ -1,0 +1,217 @@
+//! The block `storage "postgresql"`, with the words of published servers and those of this server.
+//!
+//! This file prevents two values of one setting: a setting in both the block and the connection URL
+//! is refused, and so is a second source of the password.
+
+use super::connection_source::{ConnectionSource, written_source};
+use super::database_settings::{ConnectRetries, DatabaseSettings, PostgresSettings};
+use super::place_values::{CONNECT_TIMEOUT_MOST, PARALLEL_MOST, PlaceValues};
+use crate::config::findings::ConfigError;
+use crate::config::section::{
+    ConfigSection, ConfigValue, ForeignWord, LabelledBlock, SectionWords, harmless,
+};
+use bulkhead_store::{PasswordSource, PostgresTlsMode, SessionTarget};
+use bulkhead_wire::failure::quoted;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Words of published servers without effect here.
+pub(super) const FOREIGN: &[ForeignWord] = &[
+    harmless(
+        "max_idle_connections",
+        "connections stay open while they work; leave the line out, and set max_parallel",
+    ),
+    harmless(
+        "transaction_max_parallel",
+        "one connection commits for all requests; leave the line out, and set max_parallel",
+    ),
+    harmless(
+        "skip_create_table",
+        "the initialisation creates tables that are missing, and names the statements if the user \
+         lacks the right; leave the line out",
+    ),
+    harmless("ha_table", ONE_NODE),
+    harmless("redirect_addr", ONE_NODE),
+    harmless("cluster_addr", ONE_NODE),
+    harmless("disable_clustering", ONE_NODE),
+];
+
+const ONE_NODE: &str = "a single server uses the tables at a time; leave the line out";
+
+const WORDS: SectionWords = SectionWords {
+    keys: &[
+        "connection_url",
+        "path",
+        "schema",
+        "table",
+        "password_file",
+        "passfile",
+        "sslmode",
+        "sslrootcert",
+        "sslcert",
+        "sslkey",
+        "connect_timeout",
+        "target_session_attrs",
+        "max_parallel",
+        "max_connect_retries",
+        "ha_enabled",
+    ],
+    blocks: &[],
+    foreign: FOREIGN,
+};
+
+/// Default of `path`.
+const LOCAL_DIRECTORY: &str = "/var/lib/bulkhead";
+
+/// Maximum length of a name of PostgreSQL, in bytes. A longer name would be cut.
+const NAME_MAX: usize = 63;
+/// Maximum length of `table`, in bytes: names of tables and indexes begin with the text.
+const TABLE_MAX: usize = 32;
+/// Maximum of `max_connect_retries`.
+const CONNECT_RETRIES_MOST: u64 = 1_000;
+
+/// Reads the block. Returns the local directory and the database; `None`: an error is kept.
+pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<(PathBuf, DatabaseSettings)> {
+    let section = block.section(&WORDS);
+    let path = section.read("path", ConfigValue::path).unwrap_or_else(|| LOCAL_DIRECTORY.into());
+    let source = match section.value("connection_url") {
+        Some(value) => section.keep(value.text().and_then(|text| {
+            written_source(text)
+                .ok_or_else(|| value.error("it is empty; write a URL, or leave the line out"))
+        })),
+        None => Some(ConnectionSource::Variables),
+    };
+    refuse_several_nodes(&section);
+    let retries = section.read("max_connect_retries", |value| value.count(0, CONNECT_RETRIES_MOST));
+    let values = read_values(&section);
+    let settings = PostgresSettings {
+        source: source?,
+        values: values?,
+        retries: ConnectRetries::of_setting(retries),
+    };
+    // A URL outside of the file is read by the start.
+    if let Some(value) = section.value("connection_url") {
+        section.keep(settings.check_written().map_err(|why| value.error(why)))?;
+    }
+    Some((path, DatabaseSettings::Block(Box::new(settings))))
+}
+
+/// Refuses `ha_enabled = true`, without which the author's other servers would stay outside.
+fn refuse_several_nodes(section: &ConfigSection<'_>) {
+    let Some(value) = section.value("ha_enabled") else { return };
+    match section.keep(value.flag()) {
+        Some(true) => section.refuse(value.error(
+            "one server uses the tables at a time, and a second server is refused; leave the line \
+             out, and start a single server",
+        )),
+        Some(false) => section.notice(&value, ONE_NODE),
+        None => {}
+    }
+}
+
+/// Reads the values besides the URL. `None`: an error is kept.
+fn read_values(section: &ConfigSection<'_>) -> Option<PlaceValues> {
+    let file = |key| match section.value(key) {
+        Some(value) => section.keep(value.path()).map(Some),
+        None => Some(None),
+    };
+    let [certificate, key, roots] = [file("sslcert")?, file("sslkey")?, file("sslrootcert")?];
+    if let (Some(_), None, Some(value)) | (None, Some(_), Some(value)) =
+        (&certificate, &key, section.value("sslcert").or_else(|| section.value("sslkey")))
+    {
+        section.refuse(value.error("sslcert and sslkey belong together; write both"));
+        return None;
+    }
+    Some(PlaceValues {
+        schema: value_of(section, "schema", read_schema)?,
+        table: value_of(section, "table", read_table)?,
+        password: read_password(section)?,
+        tls_mode: value_of(section, "sslmode", read_tls_mode)?,
+        root_certificates: roots,
+        client_certificate: certificate,
+        client_key: key,
+        connect_timeout: value_of(section, "connect_timeout", |value| {
+            value.seconds(1, CONNECT_TIMEOUT_MOST).map(Duration::from_secs)
+        })?,
+        session_target: value_of(section, "target_session_attrs", read_session_target)?,
+        max_parallel: value_of(section, "max_parallel", |value| value.count(1, PARALLEL_MOST))?
+            .and_then(|count| u32::try_from(count).ok()),
+    })
+}
+
+/// Returns the value of an optional key; the outer `None`: an error is kept.
+fn value_of<'a, T>(
+    section: &ConfigSection<'a>,
+    key: &'static str,
+    parse: impl FnOnce(&ConfigValue<'a>) -> Result<T, ConfigError>,
+) -> Option<Option<T>> {
+    match section.value(key) {
+        Some(value) => section.keep(parse(&value)).map(Some),
+        None => Some(None),
+    }
+}
+
+fn read_password(section: &ConfigSection<'_>) -> Option<Option<PasswordSource>> {
+    let file = value_of(section, "password_file", ConfigValue::path)?;
+    let pass_file = value_of(section, "passfile", ConfigValue::path)?;
+    match (file, pass_file, section.value("passfile")) {
+        (Some(_), Some(_), Some(value)) => {
+            section.refuse(value.error("password_file is given, too; leave one of the two out"));
+            None
+        }
+        (Some(file), ..) => Some(Some(PasswordSource::File(file))),
+        (None, pass_file, _) => Some(pass_file.map(PasswordSource::PassFile)),
+    }
+}
+
+fn read_schema(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    let text = value.text()?;
+    let is_name =
+        (1..=NAME_MAX).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c == ',');
+    match is_name {
+        true => Ok(text.to_owned()),
+        false => Err(value.error(format!(
+            "{} is not the name of a schema; write 1 to {NAME_MAX} bytes, such as \"bulkhead\"",
+            quoted(text)
+        ))),
+    }
+}
+
+fn read_table(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    let text = value.text()?;
+    let is_name = (1..=TABLE_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    match is_name {
+        true => Ok(text.to_owned()),
+        false => Err(value.error(format!(
+            "{} cannot begin the names of tables; write 1 to {TABLE_MAX} letters, digits and _, \
+             such as \"bulkhead\", and the schema in schema",
+            quoted(text)
+        ))),
+    }
+}
+
+fn read_tls_mode(value: &ConfigValue<'_>) -> Result<PostgresTlsMode, ConfigError> {
+    match value.text()? {
+        "disable" => Ok(PostgresTlsMode::Disable),
+        "prefer" | "allow" => Ok(PostgresTlsMode::Prefer),
+        "require" => Ok(PostgresTlsMode::Require),
+        "verify-ca" => Ok(PostgresTlsMode::VerifyCa),
+        "verify-full" => Ok(PostgresTlsMode::VerifyFull),
+        other => Err(value.error(format!(
+            "{} is not a mode of TLS; write disable, prefer, require, verify-ca or verify-full",
+            quoted(other)
+        ))),
+    }
+}
+
+fn read_session_target(value: &ConfigValue<'_>) -> Result<SessionTarget, ConfigError> {
+    match value.text()? {
+        "any" => Ok(SessionTarget::Any),
+        "read-write" | "primary" => Ok(SessionTarget::ReadWrite),
+        other => Err(value.error(format!(
+            "{} is not served, because the server writes; write read-write or any",
+            quoted(other)
+        ))),
+    }
+}
