@@ -281,21 +281,6 @@ impl DataDirectory {
         }
     }
 
-    /// Refuses an act on the file of the database if the records are on a server.
-    ///
-    /// # Errors
-    /// [`StoreFault::Refused`].
-    fn require_file(&self, act: &str) -> Result<(), StoreFault> {
-        match &self.options.database {
-            DatabaseChoice::SqliteFile => Ok(()),
-            DatabaseChoice::Postgres(_) => Err(StoreFault::Refused(format!(
-                "{act} works on the files of SQLite, and the records are in {}; nothing was \
-                 changed; use the tools of PostgreSQL",
-                self.name().display()
-            ))),
-        }
-    }
-
     /// Returns the place of the database with the records.
     fn place(&self) -> DatabasePlace<'_> {
         place_of(&self.options)

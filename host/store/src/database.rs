@@ -45,7 +45,9 @@ use crate::directory;
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
 use crate::options::FlushPolicy;
-pub(crate) use crate::postgres::exchange_tables;
+pub(crate) use crate::postgres::{
+    copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back, replaced_tables,
+};
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
 use crate::postgres_place::PostgresPlace;
 use crate::record::Address;

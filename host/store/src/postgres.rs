@@ -49,10 +49,14 @@ mod server_settings;
 mod statement_draft;
 mod stored_counts;
 mod stored_text;
+mod table_copies;
 
 pub(crate) use connections::PostgresDatabase;
-pub(crate) use filling::{PostgresFiller, exchange_tables};
+pub(crate) use filling::PostgresFiller;
 pub(crate) use long_reads::PostgresReader;
 pub(crate) use meta_table::read_meta;
 pub(crate) use server_address::name_of;
 pub(crate) use server_examination::examine_server;
+pub(crate) use table_copies::{
+    copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back, replaced_tables,
+};

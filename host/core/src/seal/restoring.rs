@@ -161,7 +161,7 @@ impl ServiceSeal {
             ("cluster", manifest.cluster_id.clone()),
             ("taken-at", manifest.taken_at.clone()),
             ("records", manifest.records.to_string()),
-            ("replaced-data", "bulkhead.db.undone".to_owned()),
+            ("replaced-data", self.directory.replaced_data()),
             ("sealed", matches!(outcome, RestoreOutcome::Sealed(_)).to_string()),
         ];
         if let RestoreOutcome::Sealed(reason) | RestoreOutcome::Open(Some(reason)) = &outcome {

@@ -37,8 +37,11 @@ impl SelfInitialisation {
     }
 
     /// Removes the copy of the last complete block, which a process that was killed may have left.
-    fn forget_copies_before(self, directory: &DataDirectory) -> Result<(), StoreFault> {
-        self.completed.checked_sub(1).map_or(Ok(()), |block| directory.forget_copy(block))
+    async fn forget_copies_before(self, directory: &DataDirectory) -> Result<(), StoreFault> {
+        match self.completed.checked_sub(1) {
+            Some(block) => directory.forget_copy(block).await,
+            None => Ok(()),
+        }
     }
 
     async fn read(store: &Arc<Store>) -> Result<Option<Self>, Failure> {
@@ -69,7 +72,7 @@ impl ServiceSeal {
         let opening = match self.opening_key(START_PATIENCE).await {
             Ok(Some(opening)) => opening,
             Ok(None) => return Ok(false),
-            Err(OpeningFault::Keeper(_)) => return Ok(self.directory.has_copies()?),
+            Err(OpeningFault::Keeper(_)) => return Ok(self.directory.has_copies().await?),
             Err(OpeningFault::Local(failure)) => return Err(failure),
         };
         match self.progress(&opening).await {
@@ -102,24 +105,24 @@ impl ServiceSeal {
         let Some(opening) = opening else { return Ok(()) };
         let progress = self.progress(&opening).await?;
         let Some(mut progress) = progress.filter(|progress| !progress.done) else { return Ok(()) };
-        progress.forget_copies_before(&self.directory)?;
-        if self.directory.put_back(progress.completed)? {
+        progress.forget_copies_before(&self.directory).await?;
+        if self.directory.put_back(progress.completed).await? {
             self.log_undone(progress.completed);
         }
         while !progress.done {
             let block = progress.completed;
             let next = block.saturating_add(1);
             progress = SelfInitialisation { completed: next, done: next >= blocks };
-            self.directory.set_aside(block)?;
+            self.directory.set_aside(block).await?;
             let run_numbered = async |token: &Secret| run(block, token).await;
             let outcome = self.run_block(&opening, progress, run_numbered).await;
             self.close_if(|_| true).await;
             if let Err(failure) = outcome {
-                self.directory.put_back(block)?;
+                self.directory.put_back(block).await?;
                 self.log_undone(block);
                 return Err(failure);
             }
-            self.directory.forget_copy(block)?;
+            self.directory.forget_copy(block).await?;
         }
         let pairs = [("blocks", blocks.to_string())];
         self.process.settings.log.line(LogLevel::Info, "self-initialised", &pairs);
@@ -142,13 +145,13 @@ impl ServiceSeal {
             ))
             .recordable());
         }
-        Ok(progress.forget_copies_before(&self.directory)?)
+        Ok(progress.forget_copies_before(&self.directory).await?)
     }
 
     fn log_undone(&self, block: u32) {
         let pairs = [
             ("block", block.saturating_add(1).to_string()),
-            ("replaced-data", "bulkhead.db.undone".to_owned()),
+            ("replaced-data", self.directory.replaced_data()),
         ];
         self.process.settings.log.line(LogLevel::Warn, "self-initialisation-undone", &pairs);
     }

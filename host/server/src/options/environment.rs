@@ -1,6 +1,6 @@
 //! Settings of the environment, for a server without a configuration file.
 
-use bulkhead_store::{DatabaseChoice, PostgresPlace};
+use bulkhead_store::DatabaseChoice;
 use std::ffi::OsString;
 
 /// Environment variable with the connection URL of PostgreSQL, for a server without a configuration
@@ -12,12 +12,8 @@ pub(super) type EnvironmentLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Returns the database of the environment.
 pub(super) fn database(env: EnvironmentLookup<'_>) -> Result<DatabaseChoice, String> {
-    let Some(url) = typed_or_set(None, env, &[DATABASE_VARIABLE.to_owned()])? else {
-        return Ok(DatabaseChoice::SqliteFile);
-    };
-    let place = PostgresPlace::from_url(&url);
-    let place = place.map_err(|fault| format!("{DATABASE_VARIABLE}: {fault}"))?;
-    Ok(DatabaseChoice::Postgres(Box::new(place)))
+    let url = typed_or_set(None, env, &[DATABASE_VARIABLE.to_owned()])?;
+    DatabaseChoice::of_url(url.as_deref()).map_err(|fault| format!("{DATABASE_VARIABLE}: {fault}"))
 }
 
 /// Returns the typed value, otherwise the first variable that is set and not empty. A value that is

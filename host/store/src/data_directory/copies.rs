@@ -10,9 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::DataDirectory;
+use crate::database::{copy_tables, drop_copy, has_copies, put_copy_back, replaced_tables};
 use crate::directory::{self, file_failure};
 use crate::failpoint;
 use crate::fault::StoreFault;
+use crate::options::DatabaseChoice;
 
 /// Beginning of the ending of a numbered copy.
 const COPY: &str = "copy-";
@@ -30,11 +32,16 @@ impl DataDirectory {
     /// replaced.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the data are open, or the copy cannot be written;
-    /// [`StoreFault::Refused`] if the records are on a database server.
-    pub fn set_aside(&self, number: u32) -> Result<(), StoreFault> {
-        self.require_file("a copy of the database")?;
+    /// [`StoreFault::Unavailable`] if the data are open, or the copy cannot be written.
+    pub async fn set_aside(&self, number: u32) -> Result<(), StoreFault> {
         let _closed = self.take_lock()?;
+        match &self.options.database {
+            DatabaseChoice::SqliteFile => self.copy_file(number),
+            DatabaseChoice::Postgres(place) => copy_tables(place, number).await,
+        }
+    }
+
+    fn copy_file(&self, number: u32) -> Result<(), StoreFault> {
         let copy = self.copy(number);
         let failed = |error: io::Error| file_failure("write the copy", &copy, &error);
         let database = directory::database(self.path());
@@ -49,13 +56,28 @@ impl DataDirectory {
         directory::flush(self.path())
     }
 
-    /// Replaces the closed database by the copy with this number. The replaced database stays as
-    /// `bulkhead.db.undone`. Returns `false` if there is no such copy.
+    /// Replaces the closed database by the copy with this number. The replaced database stays under
+    /// the name of [`DataDirectory::replaced_data`]. Returns `false` if there is no such copy.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the data are open, or a file cannot be replaced.
-    pub fn put_back(&self, number: u32) -> Result<bool, StoreFault> {
-        self.replace_by(&self.copy(number))
+    /// [`StoreFault::Unavailable`] if the data are open, or the database cannot be replaced.
+    pub async fn put_back(&self, number: u32) -> Result<bool, StoreFault> {
+        let DatabaseChoice::Postgres(place) = &self.options.database else {
+            return self.replace_by(&self.copy(number));
+        };
+        let _closed = self.take_lock()?;
+        let replaced = put_copy_back(place, number).await;
+        self.forget_properties();
+        replaced
+    }
+
+    /// Returns the name of the database that a copy or a restore replaced, for messages: a file of
+    /// the directory, or tables.
+    pub fn replaced_data(&self) -> String {
+        match &self.options.database {
+            DatabaseChoice::SqliteFile => format!("{}.{UNDONE}", directory::DATABASE_FILE),
+            DatabaseChoice::Postgres(place) => replaced_tables(place),
+        }
     }
 
     /// Replaces the closed database, if there is one, by `file`: a complete and flushed database in
@@ -93,7 +115,10 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the copy cannot be removed.
-    pub fn forget_copy(&self, number: u32) -> Result<(), StoreFault> {
+    pub async fn forget_copy(&self, number: u32) -> Result<(), StoreFault> {
+        if let DatabaseChoice::Postgres(place) = &self.options.database {
+            return drop_copy(place, number).await;
+        }
         remove(&self.copy(number))?;
         directory::flush(self.path())
     }
@@ -101,8 +126,11 @@ impl DataDirectory {
     /// Returns whether there is a copy with any number: a change of many commits was interrupted.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the directory cannot be read.
-    pub fn has_copies(&self) -> Result<bool, StoreFault> {
+    /// [`StoreFault::Unavailable`] if the directory or the database cannot be read.
+    pub async fn has_copies(&self) -> Result<bool, StoreFault> {
+        if let DatabaseChoice::Postgres(place) = &self.options.database {
+            return has_copies(place).await;
+        }
         let unreadable = |error: io::Error| file_failure("read", self.path(), &error);
         let beginning = format!("{}.", directory::DATABASE_FILE) + COPY;
         for entry in fs::read_dir(self.path()).map_err(unreadable)? {
@@ -251,36 +279,36 @@ mod tests {
     #[tokio::test]
     async fn database_returns_to_its_copy_once() {
         let (scratch, directory) = closed_with("before").await;
-        assert!(!directory.has_copies().unwrap());
-        directory.set_aside(3).unwrap();
-        assert!(directory.has_copies().unwrap());
+        assert!(!directory.has_copies().await.unwrap());
+        directory.set_aside(3).await.unwrap();
+        assert!(directory.has_copies().await.unwrap());
         change(&directory, "after").await;
-        assert!(!directory.put_back(4).unwrap());
+        assert!(!directory.put_back(4).await.unwrap());
         assert_eq!(value(&directory).await, "after");
-        assert!(directory.put_back(3).unwrap());
+        assert!(directory.put_back(3).await.unwrap());
         assert_eq!(value(&directory).await, "before");
         fs::copy(
             scratch.path().join("bulkhead.db.undone"),
             scratch.path().join("bulkhead.db.copy-9"),
         )
         .unwrap();
-        directory.set_aside(8).unwrap();
-        assert!(directory.put_back(9).unwrap());
+        directory.set_aside(8).await.unwrap();
+        assert!(directory.put_back(9).await.unwrap());
         assert_eq!(value(&directory).await, "after", "the replaced database stays");
-        assert!(directory.put_back(8).unwrap());
-        assert!(!directory.put_back(3).unwrap());
-        directory.set_aside(3).unwrap();
+        assert!(directory.put_back(8).await.unwrap());
+        assert!(!directory.put_back(3).await.unwrap());
+        directory.set_aside(3).await.unwrap();
         change(&directory, "later").await;
-        directory.forget_copy(3).unwrap();
-        directory.forget_copy(3).unwrap();
-        assert!(!directory.put_back(3).unwrap());
+        directory.forget_copy(3).await.unwrap();
+        directory.forget_copy(3).await.unwrap();
+        assert!(!directory.put_back(3).await.unwrap());
         assert_eq!(value(&directory).await, "later");
     }
 
     #[tokio::test]
     async fn chosen_copy_replaces_database_after_death() {
         let (scratch, directory) = closed_with("before").await;
-        directory.set_aside(0).unwrap();
+        directory.set_aside(0).await.unwrap();
         let store = directory.open(key()).await.unwrap();
         put(&store, data("a"), "after").await;
         // The log of the database that was killed holds the change.
@@ -299,7 +327,7 @@ mod tests {
     #[tokio::test]
     async fn replaced_database_keeps_log_after_second_start() {
         let (scratch, directory) = closed_with("before").await;
-        directory.set_aside(0).unwrap();
+        directory.set_aside(0).await.unwrap();
         let store = directory.open(key()).await.unwrap();
         put(&store, data("a"), "after").await;
         let crashed = scratch.crashed();
@@ -341,9 +369,9 @@ mod tests {
     #[tokio::test]
     async fn open_data_are_neither_copied_nor_replaced() {
         let (_scratch, directory) = closed_with("before").await;
-        directory.set_aside(0).unwrap();
+        directory.set_aside(0).await.unwrap();
         let store = directory.open(key()).await.unwrap();
-        for refused in [directory.set_aside(1), directory.put_back(0).map(drop)] {
+        for refused in [directory.set_aside(1).await, directory.put_back(0).await.map(drop)] {
             assert!(matches!(refused, Err(StoreFault::Unavailable(why)) if why.contains("open")));
         }
         store.close().await;

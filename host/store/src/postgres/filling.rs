@@ -1,8 +1,7 @@
-//! Filling new tables with the rows of a snapshot, beside the tables in use, and the exchange of
-//! both.
+//! Filling new tables with the rows of a snapshot, beside the tables in use.
 //!
-//! This file prevents data that are half old and half new: the new tables are filled in one
-//! transaction, and another transaction drops the old tables and renames the new tables.
+//! This file prevents tables with a part of a snapshot: the new tables are filled in one
+//! transaction. `table_copies` exchanges the tables in use for the new tables.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +15,13 @@ use crate::raw_record::{FillFault, RawRecord};
 use crate::record::{Address, Space};
 
 use super::group_writes::{COLUMNS, counter_of, statements_of, stored_size};
-use super::meta_table::{self, INDEXES, TABLES};
+use super::meta_table;
 use super::postgres_error::PostgresError;
 use super::readers::discard;
 use super::server_address::{TableNames, connect, connect_options};
 use super::statement_draft::{StatementDraft, run_script};
 use super::stored_text::encode;
+use super::table_copies::removal;
 
 /// The connection that fills new tables, in a single transaction.
 pub(crate) struct PostgresFiller {
@@ -105,42 +105,6 @@ impl PostgresFiller {
     pub(crate) async fn close(self) {
         discard(self.connection).await;
     }
-}
-
-/// Drops the tables in use, and renames the filled tables to their names. Returns `false` if there
-/// are no filled tables; then nothing was changed.
-///
-/// # Errors
-/// [`StoreFault::Unavailable`] if the database failed; the next opening finds the old data or the
-/// new data.
-pub(crate) async fn exchange_tables(place: &PostgresPlace) -> Result<bool, StoreFault> {
-    let mut connection = connect(&connect_options(place)?).await?;
-    let (filled, present) = (TableNames::restored(place), TableNames::of(place));
-    let mut script = format!("BEGIN; SET LOCAL statement_timeout = '30s'; {}; ", removal(&present));
-    for table in TABLES {
-        let from = filled.name_of(table);
-        script
-            .push_str(&format!("ALTER TABLE {from} RENAME TO {}; ", present.local_name_of(table)));
-    }
-    for index in INDEXES {
-        let from = filled.name_of(index);
-        script
-            .push_str(&format!("ALTER INDEX {from} RENAME TO {}; ", present.local_name_of(index)));
-    }
-    script.push_str("COMMIT");
-    let exchanged = run_script(&mut connection, &script).await;
-    discard(connection).await;
-    match exchanged {
-        Ok(()) => Ok(true),
-        Err(error) if error.is_unknown_table() => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Returns the statement that drops the tables that exist.
-fn removal(tables: &TableNames) -> String {
-    let names = TABLES.map(|table| tables.name_of(table)).join(", ");
-    format!("DROP TABLE IF EXISTS {names}")
 }
 
 /// Returns the statement that inserts rows of the identity.

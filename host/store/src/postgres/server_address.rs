@@ -38,6 +38,19 @@ impl TableNames {
         TableNames::with_prefix(place, beginning(place))
     }
 
+    /// Beginning of the names of copies, behind the beginning of all names.
+    pub(super) const COPY: &'static str = "copy_";
+
+    /// Returns the names of the tables of a copy.
+    pub(super) fn copy(place: &PostgresPlace, number: u32) -> TableNames {
+        TableNames::with_prefix(place, format!("{}{}{number}_", beginning(place), Self::COPY))
+    }
+
+    /// Returns the names of the tables that other tables replaced.
+    pub(super) fn replaced(place: &PostgresPlace) -> TableNames {
+        TableNames::with_prefix(place, format!("{}replaced_", beginning(place)))
+    }
+
     /// Returns the names of the tables that a restore fills.
     pub(super) fn restored(place: &PostgresPlace) -> TableNames {
         TableNames::with_prefix(place, format!("{}restored_", beginning(place)))

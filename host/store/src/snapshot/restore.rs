@@ -135,7 +135,7 @@ impl DataDirectory {
 
     /// Replaces the closed database, if there is one, by the prepared database. Blocks the thread,
     /// which belongs to a runtime and serves no requests. The replaced file stays as
-    /// `bulkhead.db.undone`; replaced tables are dropped. A process killed at any moment leaves the
+    /// [`DataDirectory::replaced_data`]. A process killed at any moment leaves the
     /// old data or the new data; the next process that holds the directory completes the
     /// replacement of a file.
     ///
