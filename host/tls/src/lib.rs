@@ -1,5 +1,5 @@
 //! TLS for listeners and clients: PEM files, trusted authorities, verification of certificates,
-//! and the faults of handshakes.
+//! the faults of handshakes, and local sockets for libraries that cannot take a TLS stream.
 //!
 //! Every other crate of the host gets TLS from this crate, so that each rule of trust has one
 //! place. Versions are TLS 1.2 and 1.3. The certificate store of the operating system is never
@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! authorities → machine_clock → issuing → pem → server_name → verifiers → fault → versions
-//! → files → suites → chain → client → server → renewal
+//! → files → suites → chain → client → server → renewal → local_socket
 //! ```
 
 mod authorities;
@@ -20,6 +20,7 @@ mod client;
 mod fault;
 mod files;
 pub mod issuing;
+mod local_socket;
 mod machine_clock;
 pub mod pem;
 mod renewal;
@@ -33,6 +34,7 @@ pub use authorities::{Authorities, NotAnAuthority};
 pub use client::{ClientConfigFault, ClientIdentity, ClientSettings, PeerVerification, TlsClient};
 pub use fault::{TlsFailure, TlsFault, causes};
 pub use files::NamedFile;
+pub use local_socket::LocalSocket;
 pub use machine_clock::machine_time;
 pub use renewal::{CertificateEvents, ListenerTls};
 pub use server::{ClientCertificates, ServerTlsSettings};

@@ -5,23 +5,20 @@
 //! library dials a socket of this process, and the relay carries the bytes to the vetted address.
 
 use super::gate::{ProtocolFilter, SqlFault};
+use bulkhead_tls::LocalSocket;
 use bulkhead_wire::sync;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-
-/// Number of random bytes in the name of the socket.
-const NAME_BYTES: usize = 16;
 
 /// A socket that leads to a single address. Dropping the relay closes the socket; running sessions
 /// continue until either end closes.
 pub(super) struct TlsRelay {
     folder: String,
-    port: u16,
+    socket: String,
     way: Arc<RelayState>,
     accepting: JoinHandle<()>,
 }
@@ -40,12 +37,11 @@ impl TlsRelay {
     /// The system's error if the system has no abstract sockets, no free descriptors, or no
     /// randomness.
     pub(super) fn open(to: SocketAddr, gate: ProtocolFilter) -> io::Result<Self> {
-        let folder = folder()?;
-        let port = to.port();
-        let listener = UnixListener::bind(socket_in(&folder, port))?;
+        let local = LocalSocket::bind(&format!(".s.PGSQL.{}", to.port()))?;
+        let (folder, socket) = (local.folder().to_owned(), local.name().to_owned());
         let way = Arc::new(RelayState { to, gate, fault: Mutex::default() });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&way)));
-        Ok(Self { folder, port, way, accepting })
+        let accepting = tokio::spawn(accept(local, Arc::clone(&way)));
+        Ok(Self { folder, socket, way, accepting })
     }
 
     /// The folder that the SQL library takes for a folder with a PostgreSQL socket. The library
@@ -55,8 +51,8 @@ impl TlsRelay {
     }
 
     /// The name of the socket.
-    pub(super) fn socket(&self) -> String {
-        socket_in(&self.folder, self.port)
+    pub(super) fn socket(&self) -> &str {
+        &self.socket
     }
 
     /// Returns why the relay failed to open, or ended, the last session. `None`: the relay did not
@@ -72,39 +68,12 @@ impl Drop for TlsRelay {
     }
 }
 
-/// Returns an abstract socket name, outside the file system: no folder has to be writable, and no
-/// file remains. The name is random, so that no other process has bound the name already.
-fn folder() -> io::Result<String> {
-    let mut bytes = [0_u8; NAME_BYTES];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("no randomness"))?;
-    let name: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("\0bulkhead-{name}"))
-}
-
-fn socket_in(folder: &str, port: u16) -> String {
-    format!("{folder}/.s.PGSQL.{port}")
-}
-
-async fn accept(listener: UnixListener, way: Arc<RelayState>) {
+async fn accept(local: LocalSocket, way: Arc<RelayState>) {
     loop {
-        match listener.accept().await {
-            Ok((near, _)) if is_ours(&near) => {
-                let way = Arc::clone(&way);
-                tokio::spawn(async move { way.carry(near).await });
-            }
-            Ok(_) => {}
-            // The process may be out of descriptors, for example. Waiting callers have their own
-            // timeout.
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
+        let near = local.accept().await;
+        let way = Arc::clone(&way);
+        tokio::spawn(async move { way.carry(near).await });
     }
-}
-
-/// Returns whether the peer is this process. Every process of the machine can list abstract sockets
-/// and connect, but the server behind the socket is for this process alone.
-fn is_ours(near: &UnixStream) -> bool {
-    let own = i32::try_from(std::process::id()).ok();
-    near.peer_cred().is_ok_and(|peer| own.is_some() && peer.pid() == own)
 }
 
 impl RelayState {

@@ -63,7 +63,7 @@ async fn relay_socket_is_useless_to_another_process() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let relay = TlsRelay::open(to, gate()).unwrap();
-    let name = relay.socket();
+    let name = relay.socket().to_owned();
     let this = std::thread::current().name().unwrap().to_owned();
     let other_process = tokio::task::spawn_blocking(move || {
         Command::new(std::env::current_exe().unwrap())
