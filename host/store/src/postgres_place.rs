@@ -4,6 +4,8 @@
 //! connection URL has a `Debug`.
 
 mod connection_url;
+mod keyword_form;
+mod parameters;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ const SCHEMA: &str = "public";
 const TABLE: &str = "bulkhead";
 /// Default of [`PostgresPlace::connect_timeout`].
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Value of [`PostgresTls::root_certificates`] for the public authorities.
+pub(crate) const PUBLIC_AUTHORITIES: &str = "system";
 /// Default of [`PostgresPlace::max_parallel`].
 const MAX_PARALLEL: u32 = 16;
 
@@ -39,7 +43,7 @@ pub struct PostgresPlace {
     pub table: String,
     /// The protection of connections over a network.
     pub tls: PostgresTls,
-    /// Maximum time for a connection to a server and its login.
+    /// Maximum time for the name, the connection and the login of each server.
     pub connect_timeout: Duration,
     /// Maximum number of connections that read at the same time. One more connection writes.
     pub max_parallel: u32,
@@ -59,7 +63,8 @@ pub struct PostgresServer {
 /// The servers that are accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionTarget {
-    /// The first server that answers.
+    /// The first server that answers. Among several servers or addresses, the sessions must be
+    /// able to write in any case, because a standby may lack the last commits.
     #[default]
     Any,
     /// The first server whose sessions may write.
@@ -74,9 +79,11 @@ pub enum PasswordSource {
     Missing,
     /// This password.
     Fixed(Secret),
-    /// The content of this file without a final line break, read for each connection.
+    /// The content of this file without a final line break, read for each connection. Other users
+    /// must not have access to the file.
     File(PathBuf),
-    /// A line of this password file of PostgreSQL's clients, read for each connection.
+    /// A line of this password file of PostgreSQL's clients, read for each connection. Other users
+    /// must not have access to the file.
     PassFile(PathBuf),
 }
 
@@ -85,7 +92,8 @@ pub enum PasswordSource {
 pub struct PostgresTls {
     /// Use and checks of TLS.
     pub mode: PostgresTlsMode,
-    /// File of the authorities of the server's certificate; the public authorities if `None`.
+    /// File of the authorities of the server's certificate. `None`, and the word `system`: the
+    /// public authorities.
     pub root_certificates: Option<PathBuf>,
     /// File of the client's certificate and chain.
     pub client_certificate: Option<PathBuf>,
@@ -100,7 +108,7 @@ pub enum PostgresTlsMode {
     Disable,
     /// TLS without checks if the server has TLS. The default for servers of this machine.
     Prefer,
-    /// TLS without checks.
+    /// TLS without checks; with a file of authorities, as [`PostgresTlsMode::VerifyCa`].
     Require,
     /// TLS; the certificate has a chain to an authority.
     VerifyCa,
