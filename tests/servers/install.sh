@@ -16,6 +16,7 @@ have_directories() {
     "$here/openldap.sh" --where >/dev/null 2>&1 && "$here/samba.sh" --where >/dev/null 2>&1
 }
 have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
+have_pgbouncer() { "$here/pgbouncer.sh" --where >/dev/null 2>&1; }
 have_prometheus() { "$here/prometheus.sh" --where >/dev/null 2>&1; }
 
 # Runs a command as root, or returns 1.
@@ -97,6 +98,15 @@ if ! have_directories; then
         echo "OpenLDAP or Samba is missing and could not be installed here; install the packages" \
             "slapd, ldap-utils, samba-ad-dc and samba-ad-provision; Samba also needs root, or" \
             "sudo without a password" >&2
+        exit 3
+    fi
+fi
+
+if ! have_pgbouncer; then
+    echo "PgBouncer is not installed; installing it without a service" >&2
+    if ! install_without_services pgbouncer || ! have_pgbouncer; then
+        echo "PgBouncer is missing and could not be installed here; install the package" \
+            "pgbouncer" >&2
         exit 3
     fi
 fi

@@ -45,10 +45,10 @@ use crate::directory;
 use crate::fault::StoreFault;
 use crate::meta_rows::{MetaChange, MetaRows};
 use crate::options::FlushPolicy;
+use crate::postgres::{self, PostgresDatabase, PostgresReader};
 pub(crate) use crate::postgres::{
     copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back, replaced_tables,
 };
-use crate::postgres::{self, PostgresDatabase, PostgresReader};
 use crate::postgres_place::PostgresPlace;
 use crate::record::Address;
 use crate::rows::SealedRow;
@@ -135,10 +135,11 @@ impl DatabasePlace<'_> {
         match self {
             Self::SqliteIn(directory) => {
                 let opened = SqliteDatabase::open(&directory::database(directory), flushing).await;
-                opened.map(Database::Sqlite)
+                opened.map(|database| Database::Sqlite(Box::new(database)))
             }
             Self::Postgres(place) => {
-                PostgresDatabase::open(place, flushing).await.map(Database::Postgres)
+                let opened = PostgresDatabase::open(place, flushing).await;
+                opened.map(|database| Database::Postgres(Box::new(database)))
             }
         }
     }
@@ -161,8 +162,8 @@ impl DatabasePlace<'_> {
 
 /// An open database. All operations may run at the same time.
 pub(crate) enum Database {
-    Sqlite(SqliteDatabase),
-    Postgres(PostgresDatabase),
+    Sqlite(Box<SqliteDatabase>),
+    Postgres(Box<PostgresDatabase>),
 }
 
 /// The identity and the schema.

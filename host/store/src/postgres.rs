@@ -26,9 +26,9 @@
 //! - **A read is one statement**, and so sees one state. A read on an idle connection that turns
 //!   out to be dead is repeated on a new connection.
 //!
-//! Start at `connections`. `postgres_error` gives errors their meaning, and `statement_draft`
-//! collects text and values of a statement. Each other file adds the operations of one subject to
-//! [`PostgresDatabase`].
+//! Start at `connections`. `server_connector` opens sessions. `postgres_error` gives errors their
+//! meaning, and `statement_draft` collects text and values of a statement. Each other file adds the
+//! operations of one subject to [`PostgresDatabase`].
 
 mod connections;
 mod due_queries;
@@ -36,20 +36,26 @@ mod filling;
 mod group_commit;
 mod group_questions;
 mod group_writes;
+mod login_files;
 mod long_reads;
 mod measured_sizes;
 mod meta_table;
+mod pooler_check;
 mod postgres_error;
 mod readers;
 mod row_queries;
+mod schema_rights;
 mod server_address;
+mod server_connector;
 mod server_examination;
 mod server_figures;
 mod server_settings;
+mod session_refusal;
 mod statement_draft;
 mod stored_counts;
 mod stored_text;
 mod table_copies;
+mod tls_route;
 
 pub(crate) use connections::PostgresDatabase;
 pub(crate) use filling::PostgresFiller;

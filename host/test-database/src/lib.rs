@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,6 +65,7 @@ impl TestDatabase {
 struct TestServer {
     port: String,
     psql: String,
+    folder: PathBuf,
     /// Holds the standard input of the script open.
     _process: Child,
 }
@@ -72,23 +73,46 @@ struct TestServer {
 fn server() -> &'static TestServer {
     static SERVER: OnceLock<TestServer> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers/postgres.sh");
-        let mut process = Command::new(script)
-            .args(["--until-eof", "-c", "fsync=off", "-c", "max_connections=400"])
-            .env("BULKHEAD_PG_PASSWORD", PASSWORD)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        let value = |name: &str| {
-            let mut words = ready.split_whitespace();
-            let found = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            found.unwrap_or_else(|| panic!("postgres.sh says no {name}: {ready:?}")).to_owned()
-        };
-        TestServer { port: value("port"), psql: value("psql"), _process: process }
+        let options = ["--until-eof", "-c", "fsync=off", "-c", "max_connections=400"];
+        let (process, ready) = start_script("postgres.sh", &options, "");
+        let value = |name| value_of(&ready, name);
+        let folder = PathBuf::from(value("folder"));
+        TestServer { port: value("port"), psql: value("psql"), folder, _process: process }
     })
+}
+
+/// Starts a script of `tests/servers`, with the port of a server. Returns the process, which stops
+/// when its standard input closes, and the line that the script prints when the server is ready.
+pub fn start_script(script: &str, arguments: &[&str], port: &str) -> (Child, String) {
+    let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers");
+    let mut process = Command::new(servers.join(script))
+        .args(arguments)
+        .env("BULKHEAD_PG_PASSWORD", PASSWORD)
+        .env("BULKHEAD_PG_PORT", port)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    (process, ready)
+}
+
+/// Returns a value of the line of a script.
+pub fn value_of(ready: &str, name: &str) -> String {
+    let mut words = ready.split_whitespace();
+    let found = words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("the script says no {name}: {ready:?}")).to_owned()
+}
+
+/// Returns the port of the server.
+pub fn port() -> &'static str {
+    &server().port
+}
+
+/// Returns the folder with the files of the server's authority.
+pub fn folder() -> PathBuf {
+    server().folder.clone()
 }
 
 /// Runs scripts as the owner of the database, one after the other in one session. Rows are lines of

@@ -10,12 +10,12 @@ mod tests;
 
 use std::mem;
 use std::panic::AssertUnwindSafe;
-use std::sync::Mutex as ThreadMutex;
+use std::sync::{Arc, Mutex as ThreadMutex};
 use std::time::{Duration, Instant};
 
 use bulkhead_wire::duration_histogram::DurationHistogram;
 use futures_util::FutureExt as _;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::{Mutex, watch};
 
 use crate::activity::ActivityCounter;
@@ -28,9 +28,11 @@ use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 
 use super::measured_sizes::MeasuredSizes;
+use super::pooler_check;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::{SessionPool, discard};
-use super::server_address::{TableNames, connect, connect_options};
+use super::server_address::TableNames;
+use super::server_connector::ServerConnector;
 use super::server_settings;
 use super::statement_draft::{StatementDraft, run_script};
 
@@ -49,7 +51,7 @@ const FIRST_PAUSE: u64 = 4;
 
 /// An open PostgreSQL database.
 pub(crate) struct PostgresDatabase {
-    options: PgConnectOptions,
+    connector: Arc<ServerConnector>,
     flushing: FlushPolicy,
     pub(super) tables: TableNames,
     pub(super) readers: SessionPool,
@@ -83,22 +85,25 @@ impl From<PostgresError> for BrokenTransaction {
 }
 
 impl PostgresDatabase {
-    /// Opens the writing connection.
+    /// Opens the writing connection and a reading connection.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if the URL cannot be read or the database has another encoding than
-    /// UTF-8; [`StoreFault::Unavailable`] if the server cannot be reached.
+    /// [`StoreFault::Refused`] if the server is too old, the database has another encoding than
+    /// UTF-8, or a pooler does not keep sessions; [`StoreFault::Unavailable`] if no server opens a
+    /// session.
     pub(crate) async fn open(
         place: &PostgresPlace,
         flushing: FlushPolicy,
     ) -> Result<PostgresDatabase, StoreFault> {
-        let options = connect_options(place)?;
-        let mut writer = connect(&options).await?;
+        let connector = Arc::new(ServerConnector::new(place));
+        let (mut writer, mut reader) = (connector.connect().await?, connector.connect().await?);
+        pooler_check::check_sessions(&mut writer, &mut reader).await?;
+        server_settings::check_version(&mut writer).await?;
         server_settings::check_encoding(&mut writer).await?;
         let doubts = server_settings::find_doubts(&mut writer).await;
         Ok(PostgresDatabase {
-            readers: SessionPool::new(options.clone()),
-            options,
+            readers: SessionPool::new(Arc::clone(&connector), reader),
+            connector,
             flushing,
             tables: TableNames::of(place),
             writer: Mutex::new(WriterSlot::Ready(writer)),
@@ -212,7 +217,7 @@ impl PostgresDatabase {
             WriterSlot::Ready(mut connection) => match run_script(&mut connection, &text).await {
                 Ok(()) => return Ok(connection),
                 Err(error) if !error.ends_session() => return Err(error),
-                Err(_) => {}
+                Err(_) => self.readers.note_doubt(),
             },
             WriterSlot::Lost => {}
             WriterSlot::Closed => {
@@ -220,7 +225,8 @@ impl PostgresDatabase {
                 return Err(PostgresError::closed());
             }
         }
-        let mut connection = connect(&self.options).await?;
+        let mut connection = self.connector.connect().await?;
+        self.readers.renew();
         run_script(&mut connection, &text).await?;
         Ok(connection)
     }
@@ -252,6 +258,9 @@ impl PostgresDatabase {
     }
 
     fn failure(&self, broken: BrokenTransaction) -> WriteFailure {
+        if !broken.error.is_interference() {
+            self.readers.note_doubt();
+        }
         let failure = broken.error.into_failure(broken.phase);
         self.condition.note_failure(&failure);
         failure

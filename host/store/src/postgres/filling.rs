@@ -18,7 +18,8 @@ use super::group_writes::{COLUMNS, counter_of, statements_of, stored_size};
 use super::meta_table;
 use super::postgres_error::PostgresError;
 use super::readers::discard;
-use super::server_address::{TableNames, connect, connect_options};
+use super::server_address::TableNames;
+use super::server_connector::connect;
 use super::statement_draft::{StatementDraft, run_script};
 use super::stored_text::encode;
 use super::table_copies::removal;
@@ -37,7 +38,7 @@ impl PostgresFiller {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the server cannot be reached.
     pub(crate) async fn open(place: &PostgresPlace) -> Result<PostgresFiller, StoreFault> {
-        let connection = connect(&connect_options(place)?).await?;
+        let connection = connect(place).await?;
         let tables = TableNames::restored(place);
         Ok(PostgresFiller { connection, tables, counters: BTreeMap::new() })
     }

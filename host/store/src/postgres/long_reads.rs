@@ -15,7 +15,8 @@ use super::group_writes::COLUMNS;
 use super::meta_table;
 use super::postgres_error::PostgresError;
 use super::readers::discard;
-use super::server_address::{TableNames, connect, connect_options};
+use super::server_address::TableNames;
+use super::server_connector::connect;
 use super::statement_draft::{StatementDraft, run_script};
 use super::stored_text::decode;
 
@@ -39,7 +40,7 @@ impl PostgresReader {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the server cannot be reached.
     pub(crate) async fn open(place: &PostgresPlace) -> Result<PostgresReader, StoreFault> {
-        let connection = connect(&connect_options(place)?).await?;
+        let connection = connect(place).await?;
         Ok(PostgresReader::begin(connection, TableNames::of(place)).await?)
     }
 

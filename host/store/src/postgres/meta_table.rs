@@ -18,15 +18,15 @@ use super::connections::PostgresDatabase;
 use super::group_writes;
 use super::postgres_error::PostgresError;
 use super::readers::discard;
-use super::server_address::{TableNames, connect, connect_options, name_of};
+use super::schema_rights::{self, TablePresence};
+use super::server_address::{TableNames, name_of};
+use super::server_connector::connect;
 use super::statement_draft::StatementDraft;
 
 /// The version of the schema that this file creates.
 const SCHEMA_VERSION: usize = 5;
 /// Name of the row with the version of the schema.
 const SCHEMA_ROW: &str = "schema";
-/// The tables that the schema creates. A schema with only some of them belongs to another program.
-pub(super) const TABLES: [&str; 4] = ["meta", "record", "stored", "writer"];
 
 /// The indexes besides those of keys.
 pub(super) const INDEXES: [&str; 3] = ["record_by_due", "record_by_owner", "record_by_lane_due"];
@@ -51,7 +51,11 @@ impl PostgresDatabase {
             deletes: Vec::new(),
             identity,
         };
-        let mut statements = vec![StatementDraft::script(creation(&self.tables))];
+        let presence = self.readers.fetch(TablePresence::question(&self.tables)?).await?;
+        let mut statements = vec![match TablePresence::of_count(presence.len()) {
+            TablePresence::Complete => first_name(&self.tables)?,
+            _ => StatementDraft::script(creation(&self.tables)),
+        }];
         statements.extend(group_writes::statements_of(&self.tables, &writes)?);
         self.write(&statements).await
     }
@@ -75,8 +79,8 @@ impl PostgresDatabase {
 /// As [`DatabasePlace::read_identity`](crate::database::DatabasePlace::read_identity).
 pub(crate) async fn read_meta(place: &PostgresPlace) -> Result<Option<MetaRows>, StoreFault> {
     let tables = TableNames::of(place);
-    let mut connection = connect(&connect_options(place)?).await?;
-    let outcome = rows_of_own(&mut connection, &tables).await;
+    let mut connection = connect(place).await?;
+    let outcome = rows_of_own(&mut connection, &tables, place).await;
     discard(connection).await;
     match outcome? {
         OwnRows::Found(rows) => Ok(Some(rows)),
@@ -89,6 +93,7 @@ pub(crate) async fn read_meta(place: &PostgresPlace) -> Result<Option<MetaRows>,
 
 /// The content of a schema.
 enum OwnRows {
+    /// No tables, or tables that were never used.
     NoTables,
     /// Some of the tables exist, and others do not.
     Foreign,
@@ -98,19 +103,31 @@ enum OwnRows {
 async fn rows_of_own(
     connection: &mut PgConnection,
     tables: &TableNames,
-) -> Result<OwnRows, PostgresError> {
-    let text = "SELECT table_name::text FROM information_schema.tables \
-                WHERE table_schema = $1 AND table_name = ANY($2)";
-    let names = TABLES.map(|table| tables.plain_name_of(table));
-    let query = StatementDraft::of(text).with(tables.schema.as_str())?.with(names.to_vec())?;
-    let found = query.fetch(connection).await?.len();
-    if found == 0 {
+    place: &PostgresPlace,
+) -> Result<OwnRows, StoreFault> {
+    let found = TablePresence::question(tables)?.fetch(connection).await?.len();
+    match TablePresence::of_count(found) {
+        TablePresence::Missing => {
+            let statements = creation(tables);
+            schema_rights::check_creation(connection, (tables, &statements), place).await?;
+            return Ok(OwnRows::NoTables);
+        }
+        TablePresence::Partial => return Ok(OwnRows::Foreign),
+        TablePresence::Complete => schema_rights::check_tables(connection, tables, place).await?,
+    }
+    let rows = rows(connection, tables).await?;
+    if rows.is_empty() && schema_rights::are_unused(connection, tables).await? {
         return Ok(OwnRows::NoTables);
     }
-    if found < TABLES.len() {
-        return Ok(OwnRows::Foreign);
-    }
-    rows(connection, tables).await.map(OwnRows::Found)
+    Ok(OwnRows::Found(rows))
+}
+
+/// Returns the statement that begins an initialisation in tables that an administrator created. The
+/// statement fails if another process initialised the tables meanwhile.
+fn first_name(tables: &TableNames) -> Result<StatementDraft, PostgresError> {
+    let (name, value) = schema_row();
+    let text = format!("INSERT INTO {} (name, value) VALUES ($1, $2)", tables.meta);
+    StatementDraft::of(text).with(name)?.with(value)
 }
 
 /// Returns all rows of `meta`.

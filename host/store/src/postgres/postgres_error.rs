@@ -19,6 +19,12 @@ mod code {
     pub(super) const READ_ONLY: &str = "25006";
     pub(super) const SAME_KEY: &str = "23505";
     pub(super) const UNKNOWN_TABLE: &str = "42P01";
+    pub(super) const NO_RIGHT: &str = "42501";
+    /// A prepared statement that disappeared, and a statement of another session with the same
+    /// name.
+    pub(super) const PREPARED_ELSEWHERE: [&str; 2] = ["26000", "42P05"];
+    /// The code of PgBouncer's own errors.
+    pub(super) const PROTOCOL: &str = "08P01";
     /// The classes of errors that end the session: of the connection, of an operator's act or a
     /// crash, of the whole system, and the end of an idle transaction.
     pub(super) const ENDS_OF_SESSION: [&str; 4] = ["08", "57P", "58", "25P"];
@@ -41,27 +47,46 @@ pub(super) enum WritePhase {
     Committing,
 }
 
+/// The refusal of a pooler that gives sessions of the server to several connections.
+pub(super) const POOLER: &str = "a pooler between Bulkhead and PostgreSQL does not keep a session \
+     for each connection; set pool_mode = session of the pooler, or connect to the server directly";
+
+/// Returns whether a code and message are known to come from such a pooler.
+pub(super) fn is_sign_of_pooler(code: &str, message: &str) -> bool {
+    let own = ["pooling mode", "startup parameter"];
+    code::PREPARED_ELSEWHERE.contains(&code)
+        || (code == code::PROTOCOL && own.iter().any(|words| message.contains(words)))
+}
+
 /// An error of the driver or of the server. Not the error type of the driver, so that the words
 /// for SQLite are never used by mistake.
 #[derive(Debug)]
-pub(super) struct PostgresError(sqlx::Error);
+pub(super) enum PostgresError {
+    Driver(sqlx::Error),
+    /// No server opened a session; the reasons in words for the operator.
+    NoSession(String),
+}
 
 impl From<sqlx::Error> for PostgresError {
     fn from(error: sqlx::Error) -> PostgresError {
-        PostgresError(error)
+        PostgresError::Driver(error)
     }
 }
 
 impl From<InjectedFault> for PostgresError {
     fn from(injected: InjectedFault) -> PostgresError {
-        PostgresError(sqlx::Error::Io(std::io::Error::other(injected)))
+        PostgresError::Driver(sqlx::Error::Io(std::io::Error::other(injected)))
     }
 }
 
 impl PostgresError {
     /// Returns the error of an operation on a closed database.
     pub(super) fn closed() -> PostgresError {
-        PostgresError(sqlx::Error::PoolClosed)
+        PostgresError::Driver(sqlx::Error::PoolClosed)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self, PostgresError::Driver(sqlx::Error::PoolClosed))
     }
 
     /// Returns whether a row with the same key exists.
@@ -74,9 +99,26 @@ impl PostgresError {
         self.has_code(code::UNKNOWN_TABLE)
     }
 
+    /// Returns whether the user lacks a right.
+    pub(super) fn is_lack_of_right(&self) -> bool {
+        self.has_code(code::NO_RIGHT)
+    }
+
+    /// Returns whether a pooler is known to have caused the error.
+    pub(super) fn is_of_pooler(&self) -> bool {
+        let error = self.of_server();
+        error.is_some_and(|error| is_sign_of_pooler(error.code(), error.message()))
+    }
+
+    fn of_server(&self) -> Option<&PgDatabaseError> {
+        match self {
+            PostgresError::Driver(error) => error.as_database_error()?.try_downcast_ref(),
+            PostgresError::NoSession(_) => None,
+        }
+    }
+
     fn sqlstate(&self) -> Option<&str> {
-        let error = self.0.as_database_error()?;
-        error.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::code)
+        self.of_server().map(PgDatabaseError::code)
     }
 
     fn has_code(&self, wanted: &str) -> bool {
@@ -89,9 +131,11 @@ impl PostgresError {
 
     /// Returns whether the session is over, so that a new connection may succeed.
     pub(super) fn ends_session(&self) -> bool {
-        match &self.0 {
-            sqlx::Error::Database(_) => self.is_in(&code::ENDS_OF_SESSION),
-            sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_) => true,
+        match self {
+            PostgresError::Driver(sqlx::Error::Database(_)) => self.is_in(&code::ENDS_OF_SESSION),
+            PostgresError::Driver(
+                sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_),
+            ) => true,
             _ => false,
         }
     }
@@ -103,13 +147,14 @@ impl PostgresError {
     }
 
     /// Returns the words of the error without bound values.
-    fn describe(&self) -> String {
-        match (self.sqlstate(), self.0.as_database_error()) {
-            (Some(code), Some(said)) if self.is_in(&code::FREE_OF_VALUES) => {
-                format!("PostgreSQL: {}, SQLSTATE {code}", said.message())
+    pub(super) fn describe(&self) -> String {
+        match (self.of_server(), self) {
+            (Some(said), _) if self.is_in(&code::FREE_OF_VALUES) => {
+                format!("PostgreSQL: {}, SQLSTATE {}", said.message(), said.code())
             }
-            (Some(code), _) => format!("PostgreSQL: SQLSTATE {code}"),
-            (None, _) => self.0.to_string(),
+            (Some(said), _) => format!("PostgreSQL: SQLSTATE {}", said.code()),
+            (None, PostgresError::Driver(error)) => error.to_string(),
+            (None, PostgresError::NoSession(reasons)) => reasons.clone(),
         }
     }
 
@@ -120,7 +165,7 @@ impl PostgresError {
             || self.is_in(&code::ROLLED_BACK)
             || self.is_interference()
             || self.has_code(code::DISK_FULL);
-        if matches!(self.0, sqlx::Error::PoolClosed) {
+        if self.is_closed() {
             WriteFailure::closed()
         } else if !is_decided {
             WriteFailure::Unknown(self.describe())
@@ -143,8 +188,11 @@ impl PostgresError {
 
 impl From<PostgresError> for StoreFault {
     fn from(error: PostgresError) -> StoreFault {
-        if matches!(error.0, sqlx::Error::PoolClosed) {
+        if error.is_closed() {
             return StoreFault::Unavailable(CLOSED.into());
+        }
+        if let PostgresError::NoSession(reasons) = error {
+            return StoreFault::Unavailable(reasons);
         }
         let said = error.describe();
         StoreFault::Unavailable(if error.has_code(code::DISK_FULL) {
@@ -156,10 +204,12 @@ impl From<PostgresError> for StoreFault {
                 "the database accepts no writes ({said}); connect to the primary server, or end \
                  its read-only mode"
             )
-        } else if error.is_in(&["28", "3D", "42501"]) {
+        } else if error.is_of_pooler() {
+            format!("{POOLER} ({said}); nothing was acknowledged")
+        } else if error.is_lack_of_right() {
             format!(
-                "the database refused the login or lacks a right ({said}); check the user, the \
-                 password, the database and the rights in the schema"
+                "the user of the database lacks a right ({said}); grant the right, or let the \
+                 user own the tables"
             )
         } else {
             format!("the database failed ({said}); nothing was acknowledged, try again")
@@ -174,7 +224,7 @@ mod tests {
     #[test]
     fn lost_connection_leaves_commit_unknown() {
         let lost = || {
-            PostgresError(sqlx::Error::Io(std::io::Error::from(
+            PostgresError::Driver(sqlx::Error::Io(std::io::Error::from(
                 std::io::ErrorKind::ConnectionReset,
             )))
         };

@@ -5,45 +5,100 @@
 //! used again after an error, or if the reader went away half-way. No connection is asked whether
 //! it is alive before a read, which would be a round trip for each read.
 
+#[cfg(test)]
+mod tests;
+
 use std::mem;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bulkhead_wire::sync;
 use futures_util::TryStreamExt as _;
 use sqlx::Connection as _;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::activity::{ActivityCounter, ConnectionUsage};
 
 use super::postgres_error::PostgresError;
-use super::server_address::connect;
+use super::server_connector::ServerConnector;
 use super::statement_draft::{StatementDraft, in_time};
 
 /// Maximum time of the message that closes a connection.
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
-/// Maximum number of reading connections.
-const READERS: u32 = 16;
 
 /// Idle connections, and permits for the connections in use.
 pub(crate) struct SessionPool {
-    options: PgConnectOptions,
-    idle: Mutex<Vec<PgConnection>>,
+    connector: Arc<ServerConnector>,
+    idle: Mutex<IdleSessions>,
+    /// The writer lost its server, which may no longer be the primary server.
+    is_server_doubtful: AtomicBool,
+    /// Number of permits.
+    size: u32,
     places: Semaphore,
     reads: ActivityCounter,
 }
 
+/// Idle connections of the present generation. A connection of an earlier generation may lead to a
+/// server that is no longer the primary server.
+#[derive(Default)]
+struct IdleSessions {
+    generation: u64,
+    sessions: Vec<PgConnection>,
+}
+
 impl SessionPool {
-    /// Creates the pool without opening a connection.
-    pub(super) fn new(options: PgConnectOptions) -> SessionPool {
+    /// Creates the pool with an open connection.
+    pub(super) fn new(connector: Arc<ServerConnector>, first: PgConnection) -> SessionPool {
+        let size = connector.place().max_parallel.max(1);
         SessionPool {
-            options,
-            idle: Mutex::default(),
-            places: Semaphore::new(READERS as usize),
+            connector,
+            idle: Mutex::new(IdleSessions { generation: 0, sessions: vec![first] }),
+            is_server_doubtful: AtomicBool::new(false),
+            size,
+            places: Semaphore::new(usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS)),
             reads: ActivityCounter::default(),
         }
+    }
+
+    /// Takes an idle connection, if any. Returns the present generation.
+    fn take_idle(&self) -> (u64, Option<PgConnection>) {
+        let mut idle = sync::lock(&self.idle);
+        (idle.generation, idle.sessions.pop())
+    }
+
+    /// Returns a connection that was taken or opened in `generation`.
+    fn give_back(&self, generation: u64, connection: PgConnection) {
+        let mut idle = sync::lock(&self.idle);
+        if idle.generation == generation {
+            idle.sessions.push(connection);
+        }
+    }
+
+    /// Records that the writer lost its server, or that its server accepts no writes.
+    pub(super) fn note_doubt(&self) {
+        self.is_server_doubtful.store(true, Ordering::Relaxed);
+    }
+
+    /// Drops the connections opened so far after [`SessionPool::note_doubt`]: idle connections at
+    /// once, and connections in use after their read. Called when the writer opened a new
+    /// connection, perhaps to another server.
+    pub(super) fn renew(&self) {
+        if !self.is_server_doubtful.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let mut idle = sync::lock(&self.idle);
+        idle.generation += 1;
+        let old = mem::take(&mut idle.sessions);
+        drop(idle);
+        drop(old);
+    }
+
+    /// Drops the idle connections, which are probably dead.
+    fn drop_idle(&self) {
+        drop(mem::take(&mut sync::lock(&self.idle).sessions));
     }
 
     /// Runs a statement that writes nothing, as soon as a connection is free. Returns the rows.
@@ -56,21 +111,20 @@ impl SessionPool {
     ) -> Result<Vec<PgRow>, PostgresError> {
         self.reads.increment();
         let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
-        let idle = sync::lock(&self.idle).pop();
+        let (generation, idle) = self.take_idle();
         if let Some(mut connection) = idle {
             match statement.clone().fetch(&mut connection).await {
                 Ok(rows) => {
-                    sync::lock(&self.idle).push(connection);
+                    self.give_back(generation, connection);
                     return Ok(rows);
                 }
                 Err(error) if !error.ends_session() => return Err(error),
-                // The other idle connections are probably dead, too.
-                Err(_) => sync::lock(&self.idle).clear(),
+                Err(_) => self.drop_idle(),
             }
         }
-        let mut connection = connect(&self.options).await?;
+        let mut connection = self.connector.connect().await?;
         let rows = statement.fetch(&mut connection).await?;
-        sync::lock(&self.idle).push(connection);
+        self.give_back(generation, connection);
         Ok(rows)
     }
 
@@ -89,21 +143,21 @@ impl SessionPool {
     {
         self.reads.increment();
         let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
-        let idle = sync::lock(&self.idle).pop();
+        let (generation, idle) = self.take_idle();
         if let Some(mut connection) = idle {
             match first_row(statement.clone(), &mut connection, &mut take).await {
                 Ok(outcome) => {
                     outcome?;
-                    sync::lock(&self.idle).push(connection);
+                    self.give_back(generation, connection);
                     return Ok(());
                 }
                 Err(error) if !error.ends_session() => return Err(error.into()),
-                Err(_) => sync::lock(&self.idle).clear(),
+                Err(_) => self.drop_idle(),
             }
         }
-        let mut connection = connect(&self.options).await?;
+        let mut connection = self.connector.connect().await?;
         first_row(statement, &mut connection, &mut take).await??;
-        sync::lock(&self.idle).push(connection);
+        self.give_back(generation, connection);
         Ok(())
     }
 
@@ -115,7 +169,7 @@ impl SessionPool {
         if self.places.is_closed() {
             return Err(PostgresError::closed());
         }
-        connect(&self.options).await
+        self.connector.connect().await
     }
 
     /// Returns the number of reads so far.
@@ -126,15 +180,15 @@ impl SessionPool {
     /// Returns the number of connections that read at present, and the maximum.
     pub(super) fn usage(&self) -> ConnectionUsage {
         let free = u64::try_from(self.places.available_permits()).unwrap_or_default();
-        let maximum = u64::from(READERS);
+        let maximum = u64::from(self.size);
         ConnectionUsage { in_use: maximum.saturating_sub(free), maximum }
     }
 
     /// Waits for the current readers and closes their connections; later readers are refused.
     pub(crate) async fn close(&self) {
-        let Ok(all) = self.places.acquire_many(READERS).await else { return };
+        let Ok(all) = self.places.acquire_many(self.size).await else { return };
         self.places.close();
-        let idle = mem::take(&mut *sync::lock(&self.idle));
+        let idle = mem::take(&mut sync::lock(&self.idle).sessions);
         for connection in idle {
             discard(connection).await;
         }

@@ -1,23 +1,11 @@
-//! The address of the server, the names of the tables, and new connections.
+//! The names of the tables, and the name of the place.
 
-use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use sqlx::ConnectOptions as _;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
-use tokio::time::timeout;
+use crate::postgres_place::PostgresPlace;
 
-use crate::fault::StoreFault;
-use crate::postgres_place::{PasswordSource, PostgresPlace, PostgresTlsMode};
-
-use super::postgres_error::PostgresError;
-
-/// Maximum time for a connection and its login.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of prepared statements per connection. The statements of a commit come in a few
-/// dozen forms.
-const CACHED_STATEMENTS: usize = 128;
+/// The tables that the schema creates. A schema with only some of them belongs to another program.
+pub(super) const TABLES: [&str; 4] = ["meta", "record", "stored", "writer"];
 
 /// The names of the tables, with their schema and in quotation marks.
 #[derive(Clone, Default)]
@@ -90,56 +78,14 @@ fn beginning(place: &PostgresPlace) -> String {
     }
 }
 
-fn quoted(name: &str) -> String {
+/// Returns a name in quotation marks.
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// Returns the options of every connection.
-///
-/// # Errors
-/// [`StoreFault::Refused`] if the password or a certificate cannot be used.
-pub(super) fn connect_options(place: &PostgresPlace) -> Result<PgConnectOptions, StoreFault> {
-    let mut options = PgConnectOptions::new_without_pgpass()
-        .username(&place.user)
-        .database(&place.database)
-        .application_name(&place.application_name)
-        .ssl_mode(match place.tls.mode {
-            PostgresTlsMode::Disable => PgSslMode::Disable,
-            PostgresTlsMode::Prefer => PgSslMode::Prefer,
-            PostgresTlsMode::Require => PgSslMode::Require,
-            PostgresTlsMode::VerifyCa => PgSslMode::VerifyCa,
-            PostgresTlsMode::VerifyFull => PgSslMode::VerifyFull,
-        });
-    if let Some(server) = place.servers.first() {
-        options = match server.is_socket() {
-            true => options.socket(&server.host).port(server.port),
-            false => options.host(&server.host).port(server.port),
-        };
-    }
-    if let PasswordSource::Fixed(password) = &place.password {
-        options = options.password(password.expose());
-    }
-    Ok(options.statement_cache_capacity(CACHED_STATEMENTS).disable_statement_logging())
 }
 
 /// Returns the name of the place for messages: servers, database, schema and tables.
 pub(crate) fn name_of(place: &PostgresPlace) -> PathBuf {
     PathBuf::from(place.to_string())
-}
-
-/// Opens a connection.
-///
-/// # Errors
-/// The error of the driver, or the end of the time.
-pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, PostgresError> {
-    match timeout(CONNECT_TIME, options.connect()).await {
-        Ok(connected) => Ok(connected?),
-        Err(_) => {
-            let seconds = CONNECT_TIME.as_secs();
-            let text = format!("no connection within {seconds} s");
-            Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text)).into())
-        }
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::server_report::DatabaseServerReport;
 
 use super::postgres_error::PostgresError;
 use super::readers::discard;
-use super::server_address::{connect, connect_options};
+use super::server_connector::connect;
 use super::server_settings::{find_doubts, setting};
 use super::statement_draft::StatementDraft;
 
@@ -33,7 +33,7 @@ const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname IS N
 pub(crate) async fn examine_server(
     place: &PostgresPlace,
 ) -> Result<DatabaseServerReport, StoreFault> {
-    let mut connection = connect(&connect_options(place)?).await?;
+    let mut connection = connect(place).await?;
     let report = report_on(&mut connection).await;
     discard(connection).await;
     Ok(report?)

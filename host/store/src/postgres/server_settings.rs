@@ -24,6 +24,32 @@ const STANDBY_DOUBTS: [(&str, &str); 2] = [
     ("remote_write", "a failover to a standby that crashed as well may lose the last commits"),
 ];
 
+/// The oldest version whose statements the store uses, as `server_version_num` counts.
+const OLDEST_VERSION: u32 = 130_000;
+
+/// Checks the version of the server. A compatible database without the setting is accepted.
+///
+/// # Errors
+/// [`StoreFault::Refused`] for a version before PostgreSQL 13; [`StoreFault::Unavailable`] if the
+/// database cannot be read.
+pub(super) async fn check_version(connection: &mut PgConnection) -> Result<(), StoreFault> {
+    let Ok(Some(version)) = setting(connection, "server_version_num").await else { return Ok(()) };
+    match refused_version(&version) {
+        Some(refusal) => Err(StoreFault::Refused(refusal)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the refusal of a version that is too old.
+fn refused_version(version: &str) -> Option<String> {
+    let version = version.parse::<u32>().ok().filter(|version| *version < OLDEST_VERSION)?;
+    Some(format!(
+        "the database server has version {}, and the store needs PostgreSQL 13 or newer; upgrade \
+         the server",
+        version / 10_000
+    ))
+}
+
 /// Checks that the database stores any text.
 ///
 /// # Errors
@@ -100,5 +126,13 @@ mod tests {
             assert_eq!(standby_doubt("a", value), None);
         }
         assert_eq!(standby_doubt(" ", "local"), None);
+    }
+
+    #[test]
+    fn versions_before_the_oldest_are_refused() {
+        assert!(refused_version("120022").unwrap().contains("version 12,"));
+        for version in ["130000", "150018", "180001", "development"] {
+            assert_eq!(refused_version(version), None, "{version}");
+        }
     }
 }

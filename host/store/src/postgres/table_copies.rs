@@ -11,10 +11,11 @@ use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
 
 use super::group_writes::COLUMNS;
-use super::meta_table::{self, INDEXES, TABLES};
+use super::meta_table::{self, INDEXES};
 use super::postgres_error::PostgresError;
 use super::readers::discard;
-use super::server_address::{TableNames, connect, connect_options};
+use super::server_address::{TABLES, TableNames};
+use super::server_connector::connect;
 use super::statement_draft::{StatementDraft, run_script};
 
 /// Maximum time of a statement. A copy of many records takes longer than a commit.
@@ -73,7 +74,7 @@ pub(crate) async fn has_copies(place: &PostgresPlace) -> Result<bool, StoreFault
     let text = "SELECT table_name::text FROM information_schema.tables \
                 WHERE table_schema = $1 AND substring(table_name FROM 1 FOR length($2)) = $2";
     let query = StatementDraft::of(text).with(place.schema.as_str())?.with(beginning)?;
-    let mut connection = connect(&connect_options(place)?).await?;
+    let mut connection = connect(place).await?;
     let found = query.fetch(&mut connection).await;
     discard(connection).await;
     Ok(!found?.is_empty())
@@ -126,7 +127,7 @@ pub(super) fn removal(tables: &TableNames) -> String {
 }
 
 async fn run_alone(place: &PostgresPlace, script: &str) -> Result<(), PostgresError> {
-    let mut connection: PgConnection = connect(&connect_options(place)?).await?;
+    let mut connection: PgConnection = connect(place).await?;
     let outcome = run_script(&mut connection, script).await;
     discard(connection).await;
     outcome

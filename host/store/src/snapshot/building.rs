@@ -43,7 +43,7 @@ pub(super) enum NewPlace {
     /// A new file, which only the owner can read.
     File(PathBuf),
     /// New tables beside the tables in use. The next restore replaces the tables.
-    Tables(PostgresPlace),
+    Tables(Box<PostgresPlace>),
 }
 
 /// A database under construction, or complete and not in use yet. Dropping the value removes the

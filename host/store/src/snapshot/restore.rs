@@ -163,7 +163,7 @@ impl DataDirectory {
     fn new_place(&self) -> NewPlace {
         match self.choice() {
             DatabaseChoice::SqliteFile => NewPlace::File(self.unfinished_restore()),
-            DatabaseChoice::Postgres(place) => NewPlace::Tables((**place).clone()),
+            DatabaseChoice::Postgres(place) => NewPlace::Tables(place.clone()),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Schemas of the PostgreSQL server of this test program, and edits of their tables.
 
-use bulkhead_test_database::psql;
+use std::process::Child;
+
+use bulkhead_test_database::{psql, start_script, value_of};
 
 use crate::PostgresPlace;
 
@@ -11,6 +13,34 @@ const FUNCTIONS: &str = "
         $$ SELECT decode(repeat('00', size), 'hex') $$;
     CREATE FUNCTION randomblob(size int) RETURNS bytea LANGUAGE sql AS
         $$ SELECT decode(substr(repeat(md5(random()::text), size), 1, 2 * size), 'hex') $$;";
+
+/// Runs a script as superuser.
+pub(crate) fn administer(script: &str) {
+    let output = psql(&[script]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A running `PgBouncer` before the server, stopped when dropped.
+pub(crate) struct TestPooler {
+    pub(crate) port: u16,
+    process: Child,
+}
+
+impl TestPooler {
+    /// Starts the pooler with this `pool_mode`.
+    pub(crate) fn start(mode: &str) -> TestPooler {
+        let server_port = bulkhead_test_database::port();
+        let (process, ready) = start_script("pgbouncer.sh", &["--until-eof", mode], server_port);
+        TestPooler { port: value_of(&ready, "port").parse().unwrap(), process }
+    }
+}
+
+impl Drop for TestPooler {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        self.process.wait().unwrap();
+    }
+}
 
 /// Returns the content of all tables that exist.
 pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {

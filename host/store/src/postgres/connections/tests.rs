@@ -12,6 +12,7 @@ use crate::Store;
 use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use crate::database::Database;
 use crate::options::DatabaseChoice;
+use crate::postgres_place::PostgresServer;
 use crate::record::{Address, IndexColumns, Record};
 use crate::rows::SealedRow;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, put};
@@ -236,8 +237,10 @@ async fn read_only_database_shows_until_next_write() {
 async fn unreachable_server_refuses_writes_until_it_returns() {
     let (_scratch, store, place) = opened().await;
     let mut other = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.unwrap();
-    let reachable = other.options.clone();
-    other.options = reachable.clone().port(1);
+    let unreachable = PostgresServer { port: 1, ..place.servers[0].clone() };
+    let unreachable = PostgresPlace { servers: vec![unreachable], ..place };
+    let reachable =
+        mem::replace(&mut other.connector, Arc::new(ServerConnector::new(&unreachable)));
     end_sessions(database(&store)).await;
     let row = row(&store, "a", b"1");
     for _ in 0..2 {
@@ -245,7 +248,7 @@ async fn unreachable_server_refuses_writes_until_it_returns() {
         assert!(matches!(refused, Err(WriteFailure::Refused(_))));
         assert_eq!(other.write_condition(), WriteCondition::Refused);
     }
-    other.options = reachable;
+    other.connector = reachable;
     assert!(read_and_write(&other, &data("a"), &row, || {}).await.is_ok());
     assert_eq!(other.write_condition(), WriteCondition::Works);
 }

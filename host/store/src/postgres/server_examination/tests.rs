@@ -4,11 +4,11 @@ use super::*;
 use crate::DataDirectory;
 use crate::options::DatabaseChoice;
 use crate::postgres::statement_draft::run_script;
-use crate::testing::{ScratchDirectory, TestedDatabase};
+use crate::testing::{ScratchDirectory, TestDatabase};
 
 #[tokio::test]
 async fn examination_reports_figures_of_server() {
-    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     let options = scratch.options();
     let report = DataDirectory::examine_server(&options).await.unwrap().unwrap();
     assert!(report.round_trip > Duration::ZERO && report.round_trip < Duration::from_secs(45));
@@ -35,9 +35,9 @@ async fn examination_of_sqlite_finds_no_server() {
 
 #[tokio::test]
 async fn commit_without_durable_standby_is_doubted() {
-    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     let DatabaseChoice::Postgres(place) = scratch.options().database else { panic!("no server") };
-    let mut connection = connect(&connect_options(&place).unwrap()).await.unwrap();
+    let mut connection = connect(&place).await.unwrap();
     run_script(&mut connection, "SET synchronous_commit = off").await.unwrap();
     let doubts = find_doubts(&mut connection).await;
     assert!(doubts.iter().any(|doubt| doubt.contains("synchronous_commit = off")), "{doubts:?}");

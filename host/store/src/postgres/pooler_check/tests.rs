@@ -1,0 +1,43 @@
+//! Tests behind `PgBouncer`.
+
+use crate::options::DatabaseChoice;
+use crate::postgres_place::{PostgresPlace, PostgresServer};
+use crate::testing::{ScratchDirectory, TestDatabase, TestPooler, body, data, put};
+use crate::{SealKey, Store, StoreFault, StoreOptions};
+
+/// A directory whose store is behind a pooler.
+fn behind(mode: &str) -> (TestPooler, ScratchDirectory, StoreOptions) {
+    let (pooler, scratch) = (TestPooler::start(mode), ScratchDirectory::on(TestDatabase::Postgres));
+    let DatabaseChoice::Postgres(place) = scratch.options().database else { panic!("no server") };
+    let servers = vec![PostgresServer { host: "127.0.0.1".to_owned(), port: pooler.port }];
+    let database = DatabaseChoice::Postgres(Box::new(PostgresPlace { servers, ..*place }));
+    let options = StoreOptions { database, ..scratch.options() };
+    (pooler, scratch, options)
+}
+
+#[tokio::test]
+async fn store_works_behind_pooler_in_session_mode() {
+    let (_pooler, _scratch, options) = behind("session");
+    let key = || SealKey::from_bytes([1; 32]);
+    let store = Store::open(options.clone(), key()).await.unwrap();
+    put(&store, data("a"), "1").await;
+    store.close().await;
+    drop(store);
+    let store = Store::open(options, key()).await.unwrap();
+    assert_eq!(body(&store, &data("a")).await.as_deref(), Some("1"));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn pooler_without_sessions_is_refused() {
+    for mode in ["transaction", "statement"] {
+        let (_pooler, scratch, options) = behind(mode);
+        let fault = Store::open(options.clone(), SealKey::from_bytes([1; 32])).await.err().unwrap();
+        let is_clear = |fault: &StoreFault| fault.to_string().contains("pool_mode = session");
+        assert!(is_clear(&fault), "{mode}: {fault}");
+        // Nothing was written, and the statements of the first attempt are left at the server.
+        let fault = Store::open(options, SealKey::from_bytes([1; 32])).await.err().unwrap();
+        assert!(is_clear(&fault), "{mode}: {fault}");
+        scratch.open().await.close().await;
+    }
+}
