@@ -17,8 +17,8 @@ use crate::fault::StoreFault;
 use super::postgres_error::{POOLER, PostgresError};
 use super::statement_draft::{StatementDraft, run_script};
 
-/// Maximum time of the check. A pooler with a single session of the server lets the first
-/// connection wait for the transaction of the second connection.
+/// Maximum time of the second run of the statement. A pooler with a single session of the server
+/// lets the first connection wait for the transaction of the second connection.
 const CHECK_TIME: Duration = Duration::from_secs(10);
 
 /// Checks that a statement prepared on `first` is there while `second` is in a transaction. A
@@ -31,26 +31,27 @@ pub(super) async fn check_sessions(
     first: &mut PgConnection,
     second: &mut PgConnection,
 ) -> Result<(), StoreFault> {
-    match timeout(CHECK_TIME, run_twice(first, second)).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) if error.is_of_pooler() => {
-            Err(StoreFault::Refused(format!("{POOLER} ({})", error.describe())))
-        }
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(StoreFault::Refused(format!(
+    match run_twice(first, second).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(StoreFault::Refused(format!(
             "{POOLER} (one connection waited for the transaction of the other)"
         ))),
+        Err(error) if error.is_of_pooler() => {
+            Err(StoreFault::Refused(format!("{POOLER} ({})", error.describe())))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
+/// Returns `false` if the second run did not end. The connections must not be used again then.
 async fn run_twice(
     first: &mut PgConnection,
     second: &mut PgConnection,
-) -> Result<(), PostgresError> {
+) -> Result<bool, PostgresError> {
     let probe = || StatementDraft::of("SELECT $1::bigint").with(1_i64);
     probe()?.fetch(first).await?;
     run_script(second, "BEGIN").await?;
-    let again = probe()?.fetch(first).await;
+    let Ok(again) = timeout(CHECK_TIME, probe()?.fetch(first)).await else { return Ok(false) };
     run_script(second, "ROLLBACK").await?;
-    again.map(drop)
+    again.map(|_| true)
 }

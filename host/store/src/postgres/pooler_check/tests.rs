@@ -1,7 +1,8 @@
 //! Tests behind `PgBouncer`.
 
 use crate::options::DatabaseChoice;
-use crate::postgres_place::{PostgresPlace, PostgresServer};
+use crate::postgres::server_connector::connect;
+use crate::postgres_place::{PostgresPlace, PostgresServer, PostgresTlsMode};
 use crate::testing::{ScratchDirectory, TestDatabase, TestPooler, body, data, put};
 use crate::{SealKey, Store, StoreFault, StoreOptions};
 
@@ -26,6 +27,18 @@ async fn store_works_behind_pooler_in_session_mode() {
     let store = Store::open(options, key()).await.unwrap();
     assert_eq!(body(&store, &data("a")).await.as_deref(), Some("1"));
     store.close().await;
+}
+
+/// `PgBouncer` has no TLS unless TLS is configured.
+#[tokio::test]
+async fn session_without_tls_is_opened_only_if_permitted() {
+    let (_pooler, _scratch, options) = behind("session");
+    let DatabaseChoice::Postgres(mut place) = options.database else { panic!("no server") };
+    place.tls.mode = PostgresTlsMode::Prefer;
+    connect(&place).await.unwrap();
+    place.tls.mode = PostgresTlsMode::Require;
+    let said = connect(&place).await.err().unwrap().describe();
+    assert!(said.contains("the server has no TLS"), "{said}");
 }
 
 #[tokio::test]
