@@ -13,6 +13,8 @@ mod cloud;
 mod cluster;
 mod configured_seal;
 mod cuts;
+mod database_deaths;
+mod database_faults;
 mod database_life;
 mod databases;
 mod directory;

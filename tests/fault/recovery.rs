@@ -138,7 +138,7 @@ pub fn nothing_leaks(server: &Bulkhead, model: &Model) {
     }
 }
 
-fn has_lease(root: &Client, lease: &str) -> bool {
+pub fn has_lease(root: &Client, lease: &str) -> bool {
     let answer = root.write("sys/leases/lookup", &json!({ "lease_id": lease }));
     assert!([200, 400].contains(&answer.status), "{answer:?}");
     answer.status == 200

@@ -1,5 +1,7 @@
 //! A private PostgreSQL.
 
+pub mod acts;
+
 use crate::authority::Authority;
 use crate::paths::Folder;
 use crate::server_script::ServerScript;
@@ -135,6 +137,21 @@ impl Postgres {
     /// Stops the server for good.
     pub fn stop(&mut self) {
         self.script.stop();
+    }
+
+    /// Runs SQL as superuser at another port, such as of a proxy or a standby.
+    ///
+    /// # Errors
+    /// The output of `psql`, if the login or the statement is refused.
+    pub fn login_at(&self, port: u16, sql: &str) -> Result<String, String> {
+        finished(self.psql_at(port, sql))
+    }
+
+    /// Prepares `psql` as superuser at another port.
+    pub fn psql_at(&self, port: u16, sql: &str) -> Command {
+        let mut command = self.psql("bulkhead", &self.password, sql);
+        command.args(["-p", &port.to_string()]);
+        command
     }
 
     fn psql(&self, user: &str, password: &str, sql: &str) -> Command {

@@ -3,8 +3,8 @@
 # at the end.
 #
 #   postgres.sh --where            prints the folder of initdb and postgres; fails if there is none
-#   postgres.sh --until-eof [OPT…] for the tests: runs until standard input ends; OPT… are options
-#                                  of the server
+#   postgres.sh --until-eof [OPT…] for the tests: runs until standard input ends, and acts on its
+#                                  lines (postgres_acts.sh); OPT… are options of the server
 #   postgres.sh --demo             for people: runs until Ctrl-C, and prints the README's commands
 #
 # TLS is on, with certificates of an authority of this run, whose key is in the same folder (see
@@ -22,6 +22,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/certificates.sh"
 . "$here/process.sh"
+. "$here/postgres_acts.sh"
 
 # The caller's own PostgreSQL settings must not apply.
 unset "${!PG@}"
@@ -123,6 +124,8 @@ stop() {
         kill -QUIT "$server" 2>/dev/null || true
         wait "$server" || true
     fi
+    if [ -n "$standby" ]; then kill_server "$standby"; fi
+    if mountpoint -q "$folder/small" 2>/dev/null; then umount "$folder/small" || true; fi
     cd /
     rm -rf "$folder"
 }
@@ -173,5 +176,5 @@ if [ "$mode" = --demo ]; then
 else
     printf 'ready port=%s pid=%s log=%s folder=%s psql=%s\n' \
         "$chosen" "$server" "$folder/server.log" "$folder" "$psql"
-    cat >/dev/null
+    serve_acts
 fi

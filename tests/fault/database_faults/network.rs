@@ -1,0 +1,107 @@
+//! A slow, interrupted or refusing network between the server and its database.
+
+use super::place::{StorePlace, shared};
+use crate::stage::thorough;
+use bulkhead_tests::database_proxy::{CutPlace, Direction, MessageChoice};
+use std::time::{Duration, Instant};
+
+/// Delay of each message in a slow network.
+const SLOW: Duration = Duration::from_millis(200);
+
+/// Longest answer to a write on a connection that carries nothing: the limits of a statement and of
+/// a connection, and a busy machine.
+const GIVEN_UP: Duration = Duration::from_secs(90);
+
+#[test]
+fn slow_network_delays_and_refuses_nothing() {
+    let mut place = StorePlace::start(shared(), "slow");
+    place.proxy.delay(SLOW);
+    let start = Instant::now();
+    place.work_in_peace();
+    assert!(start.elapsed() > SLOW * 6, "{:?}", start.elapsed());
+    assert_eq!(place.store.conditions(), Vec::<String>::new());
+    place.proxy.heal();
+    place.assert_nothing_is_lost();
+}
+
+#[test]
+fn reset_connections_are_replaced_unnoticed() {
+    let mut place = StorePlace::start(shared(), "resets");
+    for _ in 0..3 {
+        place.proxy.reset_all();
+        place.work_in_peace();
+        place.proxy.close_all();
+        place.work_in_peace();
+    }
+    place.assert_nothing_is_lost();
+    assert_eq!(place.store.count_lines("health-degraded"), 0);
+}
+
+#[test]
+fn refused_connections_are_a_condition_until_recovery() {
+    let mut place = StorePlace::start(shared(), "refusing");
+    place.work_in_peace();
+    place.proxy.refuse();
+    place.proxy.reset_all();
+    let refused = place.store.wait_until_refused("writes-refused");
+    assert!(refused.errors().contains("database"), "{refused:?}");
+    place.work.step(&place.store.root()).expect("an answer");
+    place.proxy.heal();
+    // Nobody writes: the server finds the database by itself.
+    place.store.wait_until_healthy();
+    place.work_in_peace();
+    assert_eq!(place.store.count_lines("health-degraded"), 1);
+    assert_eq!(place.store.count_lines("health-restored"), 1);
+    place.assert_nothing_is_lost();
+}
+
+#[test]
+fn stalled_idle_connections_are_given_up_in_time() {
+    stall(Direction::ToServer, "stalled");
+}
+
+/// The connection stalls within a transaction, which lasts for the limit of a statement.
+#[test]
+fn stalled_transaction_is_given_up_in_time() {
+    if thorough() {
+        stall(Direction::ToClient, "stalled_answers");
+    }
+}
+
+/// Stalls all connections in one direction: nothing closes them. Each write is answered in bounded
+/// time, and the service is back after the stall.
+fn stall(direction: Direction, name: &str) {
+    let mut place = StorePlace::start(shared(), name);
+    place.work_in_peace();
+    place.proxy.stall(direction);
+    let start = Instant::now();
+    let refused = place.store.wait_until_refused("writes-refused");
+    assert!(start.elapsed() < GIVEN_UP, "{:?}: {refused:?}", start.elapsed());
+    place.proxy.heal();
+    place.work_in_peace();
+    assert_eq!(place.store.conditions(), Vec::<String>::new());
+    place.assert_nothing_is_lost();
+}
+
+/// The answer of a commit is lost, and no new connection is possible for a while: the outcome is
+/// found once the database is back.
+#[test]
+fn lost_commit_is_found_after_outage() {
+    let mut place = StorePlace::start(shared(), "outage");
+    place.work_in_peace();
+    for cut in [CutPlace::Before, CutPlace::After] {
+        place.proxy.cut(MessageChoice::Query("COMMIT"), cut);
+        let (root, proxy, work) = (place.store.root(), &place.proxy, &mut place.work);
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| work.step(&root).expect("an answer"));
+            let is_cut = || proxy.has_cut();
+            bulkhead_tests::wait::until_true("the commit is cut", GIVEN_UP, is_cut);
+            proxy.refuse();
+            std::thread::sleep(Duration::from_secs(1));
+            proxy.heal();
+            let answer = writing.join().expect("the writer ends");
+            assert!(answer.status < 300, "{cut:?}: {answer:?}");
+        });
+    }
+    place.assert_nothing_is_lost();
+}
