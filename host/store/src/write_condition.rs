@@ -21,8 +21,8 @@ pub enum WriteCondition {
     /// The disk had no room for a write, and since then nothing was stored, or a few seconds have
     /// not passed. Reads continue.
     DiskFull,
-    /// The database server cannot be reached or accepts no writes, and since then nothing was
-    /// stored.
+    /// The database server cannot be reached, or refused a read or a write, and since then nothing
+    /// was stored.
     Refused,
     /// An I/O error stopped all writes until the next start. Reads continue.
     Stopped,
@@ -32,6 +32,11 @@ pub enum WriteCondition {
 /// the limit small writes find room that large writes do not, and the condition would alternate.
 const FULL_DISK_MEMORY: Duration = Duration::from_secs(5);
 
+/// Time without a refused read after which a stored write ends the condition of a refusal. While
+/// new connections are refused, a write on an old connection may succeed, and the condition would
+/// alternate.
+const REFUSED_READ_MEMORY: Duration = Duration::from_secs(1);
+
 /// The condition of a database, with a signal at each change.
 #[derive(Default)]
 pub(crate) struct WriteWatch {
@@ -40,6 +45,8 @@ pub(crate) struct WriteWatch {
     full_at: Mutex<Option<Instant>>,
     /// The error of the last write that the server refused.
     refusal: Mutex<Option<StoreFault>>,
+    /// Time of the last read that the database refused.
+    refused_read_at: Mutex<Option<Instant>>,
 }
 
 impl WriteWatch {
@@ -67,17 +74,33 @@ impl WriteWatch {
             return;
         }
         match self.condition() {
-            WriteCondition::DiskFull => self.note_stored_at(Instant::now()),
-            WriteCondition::Refused => self.change_to(WriteCondition::Works),
+            WriteCondition::DiskFull | WriteCondition::Refused => {
+                self.note_stored_at(Instant::now());
+            }
             WriteCondition::Works | WriteCondition::Stopped => {}
         }
     }
 
     fn note_stored_at(&self, now: Instant) {
-        let full_at = *sync::lock(&self.full_at);
-        let is_past = |full_at| now.saturating_duration_since(full_at) >= FULL_DISK_MEMORY;
-        if full_at.is_none_or(is_past) {
+        let (refused_at, memory) = match self.condition() {
+            WriteCondition::DiskFull => (&self.full_at, FULL_DISK_MEMORY),
+            _ => (&self.refused_read_at, REFUSED_READ_MEMORY),
+        };
+        let refused_at = *sync::lock(refused_at);
+        let is_past = |refused_at| now.saturating_duration_since(refused_at) >= memory;
+        if refused_at.is_none_or(is_past) {
             self.change_to(WriteCondition::Works);
+        }
+    }
+
+    /// Records a read that the database refused. Requests that write read first, so that no write
+    /// shows the refusal.
+    pub(crate) fn note_refused_read(&self, fault: StoreFault) {
+        *sync::lock(&self.refused_read_at) = Some(Instant::now());
+        // First, because the change wakes a reader of the error.
+        *sync::lock(&self.refusal) = Some(fault);
+        if self.condition() == WriteCondition::Works {
+            self.change_to(WriteCondition::Refused);
         }
     }
 
@@ -145,6 +168,16 @@ mod tests {
         assert_eq!(watch.refusal(), Some(StoreFault::Unavailable("read-only".into())));
         watch.note_end(TransactionOutcome::Committed);
         assert_eq!((watch.condition(), watch.refusal()), (WriteCondition::Works, None));
+    }
+
+    #[test]
+    fn refused_read_is_condition_until_later_write() {
+        let watch = WriteWatch::default();
+        watch.note_refused_read(StoreFault::Unavailable("no server".into()));
+        watch.note_end(TransactionOutcome::Committed);
+        assert_eq!(watch.condition(), WriteCondition::Refused, "reads may still be refused");
+        watch.note_stored_at(Instant::now() + REFUSED_READ_MEMORY);
+        assert_eq!(watch.condition(), WriteCondition::Works);
     }
 
     #[test]

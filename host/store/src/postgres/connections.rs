@@ -34,7 +34,7 @@ use super::readers::{SessionPool, discard};
 use super::server_address::TableNames;
 use super::server_connector::ServerConnector;
 use super::server_settings;
-use super::statement_draft::{StatementDraft, run_script};
+use super::statement_draft::{StatementDraft, run_script, run_script_within};
 
 /// Begins a transaction that writes. The limits end the transaction of a client that is gone,
 /// which would otherwise hold the lock of the row of `writer` until the server's TCP keepalive,
@@ -42,6 +42,12 @@ use super::statement_draft::{StatementDraft, run_script};
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE; \
      SET LOCAL statement_timeout = '30s'; \
      SET LOCAL idle_in_transaction_session_timeout = '30s'";
+/// Maximum time of the answer to the begin of a transaction. A connection that no longer carries
+/// anything is replaced after this time.
+const BEGIN_TIME: Duration = Duration::from_secs(10);
+/// Commits without a time limit of the server (decision T61): the end of the limit would cancel the wait for a
+/// synchronous standby, and acknowledge a commit that a failover loses.
+const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 /// Lets a commit return before the flush, for benchmarks.
 const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
 /// Maximum attempts of a transaction that other processes interfere with.
@@ -56,7 +62,7 @@ pub(crate) struct PostgresDatabase {
     pub(super) tables: TableNames,
     pub(super) readers: SessionPool,
     writer: Mutex<WriterSlot>,
-    condition: WriteWatch,
+    condition: Arc<WriteWatch>,
     pub(super) flushes: ActivityCounter,
     pub(super) flush_time: DurationHistogram,
     pub(super) sizes: ThreadMutex<MeasuredSizes>,
@@ -101,13 +107,14 @@ impl PostgresDatabase {
         server_settings::check_version(&mut writer).await?;
         server_settings::check_encoding(&mut writer).await?;
         let doubts = server_settings::find_doubts(&mut writer).await;
+        let condition = Arc::new(WriteWatch::default());
         Ok(PostgresDatabase {
-            readers: SessionPool::new(Arc::clone(&connector), reader),
+            readers: SessionPool::new(Arc::clone(&connector), reader, Arc::clone(&condition)),
             connector,
             flushing,
             tables: TableNames::of(place),
             writer: Mutex::new(WriterSlot::Ready(writer)),
-            condition: WriteWatch::default(),
+            condition,
             flushes: ActivityCounter::default(),
             flush_time: DurationHistogram::default(),
             sizes: ThreadMutex::default(),
@@ -214,20 +221,31 @@ impl PostgresDatabase {
             text.push_str(WITHOUT_FLUSH);
         }
         match mem::replace(writer, WriterSlot::Lost) {
-            WriterSlot::Ready(mut connection) => match run_script(&mut connection, &text).await {
-                Ok(()) => return Ok(connection),
-                Err(error) if !error.ends_session() => return Err(error),
-                Err(_) => self.readers.note_doubt(),
-            },
+            WriterSlot::Ready(mut connection) => {
+                match run_script_within(BEGIN_TIME, &mut connection, &text).await {
+                    Ok(()) => return Ok(connection),
+                    Err(error) if !error.ends_session() => return Err(error),
+                    Err(_) => self.readers.note_doubt(),
+                }
+            }
             WriterSlot::Lost => {}
             WriterSlot::Closed => {
                 *writer = WriterSlot::Closed;
                 return Err(PostgresError::closed());
             }
         }
+        match self.begin_anew(&text).await {
+            Err(error) if error.ends_session() && !error.is_timeout() => {
+                self.begin_anew(&text).await
+            }
+            begun => begun,
+        }
+    }
+
+    async fn begin_anew(&self, text: &str) -> Result<PgConnection, PostgresError> {
         let mut connection = self.connector.connect().await?;
         self.readers.renew();
-        run_script(&mut connection, &text).await?;
+        run_script_within(BEGIN_TIME, &mut connection, text).await?;
         Ok(connection)
     }
 
@@ -251,7 +269,7 @@ impl PostgresDatabase {
             statement.fetch(connection).await?;
         }
         let committing = |error| BrokenTransaction { error, phase: WritePhase::Committing };
-        run_script(connection, "COMMIT").await.map_err(committing)?;
+        run_script(connection, COMMIT).await.map_err(committing)?;
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
         Ok(TransactionOutcome::Committed)
@@ -262,8 +280,13 @@ impl PostgresDatabase {
             self.readers.note_doubt();
         }
         let failure = broken.error.into_failure(broken.phase);
-        self.condition.note_failure(&failure);
+        self.note_failure(&failure);
         failure
+    }
+
+    /// Records a failed write.
+    pub(super) fn note_failure(&self, failure: &WriteFailure) {
+        self.condition.note_failure(failure);
     }
 
     /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is

@@ -28,6 +28,10 @@ mod code {
     /// The classes of errors that end the session: of the connection, of an operator's act or a
     /// crash, of the whole system, and the end of an idle transaction.
     pub(super) const ENDS_OF_SESSION: [&str; 4] = ["08", "57P", "58", "25P"];
+    /// The classes of errors with which the database refuses any unit: of the state of a
+    /// transaction, the login, the database, the schema, names and rights, resources, locks, and a
+    /// cancelled statement.
+    pub(super) const REFUSALS: [&str; 8] = ["25", "28", "3D", "3F", "42", "53", "55", "57"];
     /// Refusals of a commit that are known to be rolled back, besides interference: a violated
     /// constraint.
     pub(super) const ROLLED_BACK: [&str; 2] = ["23", "40002"];
@@ -140,6 +144,18 @@ impl PostgresError {
         }
     }
 
+    /// Returns whether the server gave no answer in time.
+    pub(super) fn is_timeout(&self) -> bool {
+        let PostgresError::Driver(sqlx::Error::Io(error)) = self else { return false };
+        error.kind() == std::io::ErrorKind::TimedOut
+    }
+
+    /// Returns whether the database does not serve at present, whatever the statement.
+    pub(super) fn is_refusal(&self) -> bool {
+        let has_no_session = matches!(self, PostgresError::NoSession(_));
+        has_no_session || self.ends_session() || self.is_in(&code::REFUSALS)
+    }
+
     /// Returns whether another process wrote meanwhile. The transaction is rolled back, and may
     /// succeed if it is repeated.
     pub(super) fn is_interference(&self) -> bool {
@@ -173,8 +189,12 @@ impl PostgresError {
             WriteFailure::Interfered
         } else if self.has_code(code::DISK_FULL) {
             WriteFailure::Full(self.into())
-        } else if phase == WritePhase::Beginning || self.has_code(code::READ_ONLY) {
-            WriteFailure::Refused(self.into())
+        } else if phase == WritePhase::Beginning || self.is_in(&code::REFUSALS) {
+            // The end of a session is no refusal: a new session may do the work.
+            match phase == WritePhase::Beginning || !self.ends_session() {
+                true => WriteFailure::Refused(self.into()),
+                false => WriteFailure::Undone(self.into()),
+            }
         } else if is_committing {
             WriteFailure::Undone(StoreFault::Unavailable(format!(
                 "the database refused to commit ({}); nothing was stored, try again",

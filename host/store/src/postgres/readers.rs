@@ -21,13 +21,18 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::activity::{ActivityCounter, ConnectionUsage};
+use crate::fault::StoreFault;
+use crate::write_condition::WriteWatch;
 
 use super::postgres_error::PostgresError;
 use super::server_connector::ServerConnector;
-use super::statement_draft::{StatementDraft, in_time};
+use super::statement_draft::{STATEMENT_TIME, StatementDraft, in_time, within};
 
 /// Maximum time of the message that closes a connection.
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
+/// Maximum time of the first answer on a connection that was idle. A connection that no longer
+/// carries anything is replaced after this time.
+const IDLE_ANSWER_TIME: Duration = Duration::from_secs(15);
 
 /// Idle connections, and permits for the connections in use.
 pub(crate) struct SessionPool {
@@ -39,6 +44,7 @@ pub(crate) struct SessionPool {
     size: u32,
     places: Semaphore,
     reads: ActivityCounter,
+    condition: Arc<WriteWatch>,
 }
 
 /// Idle connections of the present generation. A connection of an earlier generation may lead to a
@@ -51,7 +57,11 @@ struct IdleSessions {
 
 impl SessionPool {
     /// Creates the pool with an open connection.
-    pub(super) fn new(connector: Arc<ServerConnector>, first: PgConnection) -> SessionPool {
+    pub(super) fn new(
+        connector: Arc<ServerConnector>,
+        first: PgConnection,
+        condition: Arc<WriteWatch>,
+    ) -> SessionPool {
         let size = connector.place().max_parallel.max(1);
         SessionPool {
             connector,
@@ -60,6 +70,7 @@ impl SessionPool {
             size,
             places: Semaphore::new(usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS)),
             reads: ActivityCounter::default(),
+            condition,
         }
     }
 
@@ -109,11 +120,22 @@ impl SessionPool {
         &self,
         statement: StatementDraft,
     ) -> Result<Vec<PgRow>, PostgresError> {
+        self.fetch_rows(statement).await.inspect_err(|error| self.note(error))
+    }
+
+    /// Records a refused read: the requests that would write fail at their reads already.
+    fn note(&self, error: &PostgresError) {
+        if error.is_refusal() {
+            self.condition.note_refused_read(StoreFault::Unavailable(error.describe()));
+        }
+    }
+
+    async fn fetch_rows(&self, statement: StatementDraft) -> Result<Vec<PgRow>, PostgresError> {
         self.reads.increment();
         let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
         let (generation, idle) = self.take_idle();
         if let Some(mut connection) = idle {
-            match statement.clone().fetch(&mut connection).await {
+            match statement.clone().fetch_within(IDLE_ANSWER_TIME, &mut connection).await {
                 Ok(rows) => {
                     self.give_back(generation, connection);
                     return Ok(rows);
@@ -122,6 +144,19 @@ impl SessionPool {
                 Err(_) => self.drop_idle(),
             }
         }
+        match self.fetch_anew(generation, statement.clone()).await {
+            Err(error) if error.ends_session() && !error.is_timeout() => {
+                self.fetch_anew(generation, statement).await
+            }
+            fetched => fetched,
+        }
+    }
+
+    async fn fetch_anew(
+        &self,
+        generation: u64,
+        statement: StatementDraft,
+    ) -> Result<Vec<PgRow>, PostgresError> {
         let mut connection = self.connector.connect().await?;
         let rows = statement.fetch(&mut connection).await?;
         self.give_back(generation, connection);
@@ -145,7 +180,8 @@ impl SessionPool {
         let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
         let (generation, idle) = self.take_idle();
         if let Some(mut connection) = idle {
-            match first_row(statement.clone(), &mut connection, &mut take).await {
+            let limit = IDLE_ANSWER_TIME;
+            match first_row(statement.clone(), &mut connection, &mut take, limit).await {
                 Ok(outcome) => {
                     outcome?;
                     self.give_back(generation, connection);
@@ -155,8 +191,10 @@ impl SessionPool {
                 Err(_) => self.drop_idle(),
             }
         }
-        let mut connection = self.connector.connect().await?;
-        first_row(statement, &mut connection, &mut take).await??;
+        let mut connection =
+            self.connector.connect().await.inspect_err(|error| self.note(error))?;
+        let visited = first_row(statement, &mut connection, &mut take, STATEMENT_TIME).await;
+        visited.inspect_err(|error| self.note(error))??;
         self.give_back(generation, connection);
         Ok(())
     }
@@ -196,16 +234,17 @@ impl SessionPool {
     }
 }
 
-/// Passes the rows to `take`. The outer error is from before the first row, when the statement may
+/// Passes the rows to `take`; the first row must come within `limit`. The outer error is from before the first row, when the statement may
 /// be repeated; the inner result is the end of the visit.
 async fn first_row<E: From<PostgresError>>(
     statement: StatementDraft,
     connection: &mut PgConnection,
     take: &mut impl FnMut(PgRow) -> Result<bool, E>,
+    limit: Duration,
 ) -> Result<Result<(), E>, PostgresError> {
     let (text, bound) = statement.into_query();
     let mut rows = sqlx::query_with(text, bound).fetch(connection);
-    let mut next = in_time(rows.try_next()).await?;
+    let mut next = within(limit, rows.try_next()).await?;
     let visit = async {
         while let Some(row) = next {
             if !take(row)? {

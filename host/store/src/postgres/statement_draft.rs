@@ -12,7 +12,7 @@ use super::postgres_error::PostgresError;
 /// Maximum time of a statement, as the client counts. The limit of the server
 /// ([`super::connections`]) is shorter, so the client's limit is met only if the connection is
 /// dead.
-const STATEMENT_TIME: Duration = Duration::from_secs(45);
+pub(super) const STATEMENT_TIME: Duration = Duration::from_secs(45);
 
 /// A statement with its values, or a script of statements without values.
 #[derive(Clone, Default)]
@@ -97,10 +97,36 @@ impl StatementDraft {
         in_time(sqlx::query_with(text, self.bound).fetch_all(connection)).await
     }
 
+    /// As [`StatementDraft::fetch`], for `limit` at most.
+    ///
+    /// # Errors
+    /// As [`StatementDraft::fetch`].
+    pub(super) async fn fetch_within(
+        self,
+        limit: Duration,
+        connection: &mut PgConnection,
+    ) -> Result<Vec<PgRow>, PostgresError> {
+        let text = AssertSqlSafe(self.text);
+        within(limit, sqlx::query_with(text, self.bound).fetch_all(connection)).await
+    }
+
     /// Returns the text and the values, for a stream of rows.
     pub(super) fn into_query(self) -> (AssertSqlSafe<String>, PgArguments) {
         (AssertSqlSafe(self.text), self.bound)
     }
+}
+
+/// Runs a script, which must be answered within `limit`.
+///
+/// # Errors
+/// As [`StatementDraft::fetch`].
+pub(super) async fn run_script_within(
+    limit: Duration,
+    connection: &mut PgConnection,
+    text: &str,
+) -> Result<(), PostgresError> {
+    let text = AssertSqlSafe(text.to_owned());
+    within(limit, sqlx::raw_sql(text).fetch_all(connection)).await.map(drop)
 }
 
 /// Runs a script.
@@ -121,10 +147,21 @@ pub(super) async fn run_script(
 pub(super) async fn in_time<T>(
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, PostgresError> {
-    match timeout(STATEMENT_TIME, answer).await {
+    within(STATEMENT_TIME, answer).await
+}
+
+/// Waits for the answer of a statement, for `limit` at most.
+///
+/// # Errors
+/// The error of the statement, or the end of the time.
+pub(super) async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, PostgresError> {
+    match timeout(limit, answer).await {
         Ok(answer) => Ok(answer?),
         Err(_) => {
-            let text = format!("no answer within {} s", STATEMENT_TIME.as_secs());
+            let text = format!("no answer within {} s", limit.as_secs());
             Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, text)).into())
         }
     }

@@ -287,7 +287,11 @@ async fn panic_in_plan_costs_only_the_connection() {
 async fn codes_decide_the_meaning_of_a_failed_commit() {
     let (_scratch, store, _) = opened().await;
     let mut meanings = BTreeMap::new();
-    for code in ["40001", "40P01", "53100", "57P01", "08006", "23503", "40003", "XX000", "25006"] {
+    let codes = [
+        "40001", "40P01", "53100", "57P01", "08006", "23503", "40003", "XX000", "25006", "53300",
+        "57014", "55P03", "42P01", "54000",
+    ];
+    for code in codes {
         let mut connection = database(&store).connect().await.unwrap();
         let raise = format!("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$");
         for phase in [WritePhase::Running, WritePhase::Committing] {
@@ -313,6 +317,11 @@ async fn codes_decide_the_meaning_of_a_failed_commit() {
         ("40003", "undone", "unknown"),
         ("XX000", "undone", "unknown"),
         ("25006", "refused", "unknown"),
+        ("53300", "refused", "unknown"),
+        ("57014", "refused", "unknown"),
+        ("55P03", "refused", "unknown"),
+        ("42P01", "refused", "unknown"),
+        ("54000", "undone", "unknown"),
     ] {
         let found =
             (meanings[&(code, WritePhase::Running)], meanings[&(code, WritePhase::Committing)]);
