@@ -38,6 +38,8 @@ struct CacheContents {
     commits: u64,
     /// Addresses that the current commit writes. Commits do not overlap.
     being_written: HashSet<Address>,
+    /// `true` while an earlier commit may still be stored.
+    is_in_doubt: bool,
 }
 
 impl CacheContents {
@@ -96,6 +98,7 @@ impl RecordCache {
         if !is_worth_caching(address, found)
             || contents.commits != commits
             || contents.being_written.contains(address)
+            || contents.is_in_doubt
         {
             return;
         }
@@ -112,6 +115,25 @@ impl RecordCache {
         // Reads in progress leave nothing behind either.
         contents.commits += 1;
         drop(mem::take(&mut contents.records));
+    }
+
+    /// Records that a commit is undecided (decision T61): the database may store the commit at any later time,
+    /// and a record that was read before would be cached for ever. Nothing is cached until
+    /// [`RecordCache::end_doubt`].
+    pub(crate) fn begin_doubt(&self) {
+        self.lock().is_in_doubt = true;
+    }
+
+    /// Returns `true` while a commit is undecided.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.lock().is_in_doubt
+    }
+
+    /// Records that every commit is decided. Reads that began before leave nothing behind.
+    pub(crate) fn end_doubt(&self) {
+        let mut contents = self.lock();
+        contents.is_in_doubt = false;
+        contents.commits += 1;
     }
 
     /// Starts a write, before the commit. Records cached for these addresses stay, and no newer
@@ -257,6 +279,23 @@ mod tests {
         cache.end_writing([].iter());
         cache.keep(commits, &address(), &found(b"old"));
         assert_eq!(body(&cache), None);
+    }
+
+    #[test]
+    fn nothing_is_cached_while_commit_is_undecided() {
+        let cache = RecordCache::default();
+        cache.begin_writing([address()].iter());
+        cache.begin_doubt();
+        cache.end_writing([].iter());
+        let commits = cache.find(&address()).err().unwrap();
+        cache.keep(commits, &address(), &found(b"old"));
+        assert_eq!(body(&cache), None);
+        cache.end_doubt();
+        cache.keep(commits, &address(), &found(b"old"));
+        assert_eq!(body(&cache), None, "the read began before the decision");
+        let commits = cache.find(&address()).err().unwrap();
+        cache.keep(commits, &address(), &found(b"new"));
+        assert_eq!(body(&cache).as_deref(), Some(b"new".as_slice()));
     }
 
     #[test]

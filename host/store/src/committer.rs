@@ -230,12 +230,18 @@ async fn attempt_repeatedly(
 /// Commits `works` in a single transaction, except units whose reads no longer hold.
 ///
 /// If the answer of the database is lost, the stored stamps are checked before anything else is
-/// written.
+/// written. If the check fails, too, the commit is in doubt, and the next attempt first waits for
+/// its decision.
 async fn attempt(
     data: &OpenData,
     works: &[CommitRequest],
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
     let database = &data.database;
+    if data.cache.is_in_doubt() {
+        database.await_decisions().await?;
+        data.folders.forget();
+        data.cache.end_doubt();
+    }
     let mut plan = CommitPlan::default();
     let time = data.time.due();
     let planned = &mut plan;
@@ -260,6 +266,7 @@ async fn attempt(
                 return Err(WriteFailure::Undone(StoreFault::Unavailable(text)));
             }
             Err(_) => {
+                data.cache.begin_doubt();
                 data.stored.forget();
                 return Err(WriteFailure::Unknown(said));
             }

@@ -274,6 +274,19 @@ impl Database {
         }
     }
 
+    /// Waits until every earlier transaction that writes is stored or rolled back, also a
+    /// transaction that the inspection of an unknown outcome gave up.
+    ///
+    /// # Errors
+    /// [`WriteFailure::Refused`] if the database cannot say.
+    pub(crate) async fn await_decisions(&self) -> Result<(), WriteFailure> {
+        match self {
+            // A connection that is gone rolls back.
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(database) => database.await_decisions().await,
+        }
+    }
+
     /// Counts a commit with a lost answer, once the commit is known to be stored.
     pub(crate) fn count_found_commit(&self) {
         match self {

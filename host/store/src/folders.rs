@@ -100,6 +100,11 @@ impl FolderNumbers {
             .is_some_and(|entry| entry.number == number && !entry.is_being_written)
     }
 
+    /// Forgets all folders, so that no number that was given is valid any more.
+    pub(crate) fn forget(&self) {
+        self.lock().mounts.clear();
+    }
+
     /// Starts a write, before the commit.
     pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
         self.lock().visit(written, |folder, _| folder.is_being_written = true);

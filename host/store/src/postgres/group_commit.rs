@@ -63,13 +63,23 @@ impl PostgresDatabase {
         loop {
             match self.inspect(&questions).await {
                 Ok(state) => return Ok(state.stamps),
-                Err(error) if error.ends_session() && begun.elapsed() < RETURN_TIME => {
+                Err(error) if error.is_refusal() && begun.elapsed() < RETURN_TIME => {
                     pause_before(attempts).await;
                     attempts += 1;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// As [`Database::await_decisions`](crate::database::Database::await_decisions).
+    pub(crate) async fn await_decisions(&self) -> Result<(), WriteFailure> {
+        let nothing = GroupQuestions::about_stamps(std::iter::empty());
+        self.inspect(&nothing).await.map(drop).map_err(|error| {
+            let failure = error.into_failure(WritePhase::Beginning);
+            self.note_failure(&failure);
+            failure
+        })
     }
 
     async fn inspect<'a>(
