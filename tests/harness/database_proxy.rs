@@ -12,7 +12,7 @@ pub use cut::{CutPlace, MessageChoice};
 use cut::CutPlan;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -37,7 +37,7 @@ enum ConnectionEnd {
 /// Rules for all connections, which a test changes at any time.
 #[derive(Clone, Copy, Default)]
 struct ProxyRules {
-    /// Delay of each message.
+    /// Delay of each message, unless it follows another message at once.
     delay: Duration,
     /// Stalled directions: messages wait, and connections stay open.
     stalls_to_server: bool,
@@ -62,6 +62,8 @@ struct ProxyState {
     rules: watch::Sender<ProxyRules>,
     /// Number and kind of the last end of all connections.
     ends: watch::Sender<(u64, ConnectionEnd)>,
+    /// Number of refused connections.
+    refused: AtomicU32,
     cut: CutPlan,
 }
 
@@ -88,6 +90,7 @@ impl DatabaseProxy {
             target: AtomicU16::new(target),
             rules: watch::Sender::new(ProxyRules::default()),
             ends: watch::Sender::new((0, ConnectionEnd::Close)),
+            refused: AtomicU32::new(0),
             cut: CutPlan::default(),
         });
         runtime.spawn(accept(listener, Arc::clone(&state)));
@@ -99,7 +102,8 @@ impl DatabaseProxy {
         self.state.target.store(target, Ordering::SeqCst);
     }
 
-    /// Delays each message of both directions.
+    /// Delays the messages of both directions. Messages that follow each other at once arrive
+    /// together, as in a network with this latency.
     pub fn delay(&self, delay: Duration) {
         self.change(|rules| rules.delay = delay);
     }
@@ -115,6 +119,11 @@ impl DatabaseProxy {
     /// Resets each new connection. Open connections stay.
     pub fn refuse(&self) {
         self.change(|rules| rules.refuses = true);
+    }
+
+    /// Returns the number of connections that were refused.
+    pub fn count_refused(&self) -> u32 {
+        self.state.refused.load(Ordering::SeqCst)
     }
 
     /// Ends delay, stalls and refusals. Messages that waited are carried, like packets that are
@@ -162,6 +171,7 @@ async fn accept(listener: TcpListener, state: Arc<ProxyState>) {
         if state.rules.borrow().refuses {
             // Dropping the stream resets the connection.
             drop(client.set_zero_linger());
+            state.refused.fetch_add(1, Ordering::SeqCst);
             continue;
         }
         let state = Arc::clone(&state);

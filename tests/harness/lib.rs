@@ -29,6 +29,7 @@ pub mod mariadb;
 pub mod operators;
 pub mod paths;
 pub mod postgres;
+pub mod postgres_storage;
 pub mod preload;
 pub mod prometheus;
 pub mod scheduler;

@@ -149,7 +149,8 @@ case $mode in
 esac
 
 # Debian's `psql` is a Perl script that starts the real program, which is beside the server.
-psql=$(dirname "$(readlink -f "$bin/initdb")")/psql
+programs=$(dirname "$(readlink -f "$bin/initdb")")
+psql=$programs/psql
 if [ ! -x "$psql" ]; then psql=$(command -v psql); fi
 
 as_user=()

@@ -50,7 +50,7 @@ is_synchronous() {
 }
 
 follow() {
-    PGPASSWORD=$password "${as_user[@]}" "$bin/pg_basebackup" -D "$folder/standby" -R -X stream \
+    PGPASSWORD=$password "${as_user[@]}" "$programs/pg_basebackup" -D "$folder/standby" -R -X stream \
         -c fast --no-sync -h 127.0.0.1 -p "$chosen" -U bulkhead || return 1
     local port
     for port in $(shuf -i 20000-32000 -n 10); do

@@ -3,6 +3,7 @@
 use super::place::{StorePlace, shared};
 use crate::stage::thorough;
 use bulkhead_tests::database_proxy::{CutPlace, Direction, MessageChoice};
+use bulkhead_tests::wait::until_true;
 use std::time::{Duration, Instant};
 
 /// Delay of each message in a slow network.
@@ -78,26 +79,25 @@ fn stall(direction: Direction, name: &str) {
     let refused = place.store.wait_until_refused("writes-refused");
     assert!(start.elapsed() < GIVEN_UP, "{:?}: {refused:?}", start.elapsed());
     place.proxy.heal();
-    place.work_in_peace();
-    assert_eq!(place.store.conditions(), Vec::<String>::new());
+    place.work_until_healthy();
     place.assert_nothing_is_lost();
 }
 
-/// The answer of a commit is lost, and no new connection is possible for a while: the outcome is
-/// found once the database is back.
+/// A commit is cut while no new connection is possible: the outcome is found once the database is
+/// back.
 #[test]
 fn lost_commit_is_found_after_outage() {
     let mut place = StorePlace::start(shared(), "outage");
     place.work_in_peace();
     for cut in [CutPlace::Before, CutPlace::After] {
+        place.proxy.refuse();
         place.proxy.cut(MessageChoice::Query("COMMIT"), cut);
         let (root, proxy, work) = (place.store.root(), &place.proxy, &mut place.work);
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| work.step(&root).expect("an answer"));
-            let is_cut = || proxy.has_cut();
-            bulkhead_tests::wait::until_true("the commit is cut", GIVEN_UP, is_cut);
-            proxy.refuse();
-            std::thread::sleep(Duration::from_secs(1));
+            until_true("the commit is cut", GIVEN_UP, || proxy.has_cut());
+            let refused = proxy.count_refused();
+            until_true("the outcome is searched", GIVEN_UP, || proxy.count_refused() > refused + 3);
             proxy.heal();
             let answer = writing.join().expect("the writer ends");
             assert!(answer.status < 300, "{cut:?}: {answer:?}");

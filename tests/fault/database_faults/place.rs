@@ -5,7 +5,7 @@ use bulkhead_tests::operators::seal_status;
 use bulkhead_tests::paths::{Folder, binary, guest};
 use bulkhead_tests::sealed_server::recovery_operators;
 use bulkhead_tests::{
-    Answer, Bulkhead, Client, DatabaseProxy, Operators, Postgres, static_seal, wait,
+    Answer, Bulkhead, Client, DatabaseProxy, Operators, Postgres, postgres_storage, wait,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ impl StoreServer {
     /// As [`StoreServer::start`], with another binary.
     #[track_caller]
     pub fn start_as(program: PathBuf, url: &str) -> Self {
-        let (mut server, folder) = prepared(program, url);
+        let (mut server, folder) = postgres_storage::prepared(program, url);
         server.start_again();
         let body = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
         let answer = server.client(None).write("sys/init", &body).expect(200);
@@ -114,14 +114,14 @@ impl StoreServer {
     /// Prepares a server with the same seal and root token on a copy of the data, and does not
     /// start it.
     pub fn prepared_copy(&self, program: PathBuf, url: &str) -> Self {
-        let (server, folder) = prepared(program, url);
+        let (server, folder) = postgres_storage::prepared(program, url);
         let token = self.operators.token.clone();
         Self { server, operators: Operators { keys: Vec::new(), threshold: 0, token }, folder }
     }
 
     /// Changes the URL for the next start.
     pub fn configure(&self, url: &str) {
-        write_configuration(&self.folder, &self.server, url);
+        postgres_storage::configure(&self.folder, &self.server, url);
     }
 
     pub fn root(&self) -> Client {
@@ -203,6 +203,16 @@ impl<'a> StorePlace<'a> {
         }
     }
 
+    /// Works after the end of a fault, and waits until the health shows no condition. The first
+    /// request after the fault must succeed.
+    #[track_caller]
+    pub fn work_until_healthy(&mut self) {
+        wait::until_true("the health is restored", BACK, || {
+            self.work_in_peace();
+            self.store.conditions().is_empty()
+        });
+    }
+
     /// Asserts that nothing acknowledged is lost, now and after a start with empty caches.
     #[track_caller]
     pub fn assert_nothing_is_lost(&mut self) {
@@ -211,23 +221,4 @@ impl<'a> StorePlace<'a> {
         self.work.check(&self.store.root());
         self.work_in_peace();
     }
-}
-
-/// Returns a server with its configuration, which is not started.
-fn prepared(program: PathBuf, url: &str) -> (Bulkhead, Folder) {
-    let folder = Folder::new("store-faults");
-    let server = Bulkhead::prepared(program, Folder::new("store-data"))
-        .configured(folder.path().join("bulkhead.hcl"));
-    write_configuration(&folder, &server, url);
-    (server, folder)
-}
-
-fn write_configuration(folder: &Folder, server: &Bulkhead, url: &str) {
-    let text = format!(
-        "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-         storage \"postgresql\" {{ connection_url = {url:?}\npath = {path:?} }}\n{seal}",
-        path = server.data(),
-        seal = static_seal::block(folder.path(), &["1"]),
-    );
-    std::fs::write(folder.path().join("bulkhead.hcl"), text).expect("a file can be written");
 }

@@ -74,8 +74,7 @@ fn refusals_of_database_are_conditions_that_end() {
         assert!(refused.errors().contains(refusal.words), "{}: {refused:?}", refusal.begin);
         place.work.step(&place.store.root()).expect("an answer");
         change(&place, refusal.end);
-        place.work_in_peace();
-        assert_eq!(place.store.conditions(), Vec::<String>::new(), "{}", refusal.end);
+        place.work_until_healthy();
         place.work.check(&place.store.root());
         let lines =
             ["health-degraded", "health-restored"].map(|word| place.store.count_lines(word));

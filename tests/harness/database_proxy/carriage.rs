@@ -3,8 +3,12 @@
 use super::cut::CutPlace;
 use super::message::read_message;
 use super::{ConnectionEnd, Direction, ProxyState};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+
+/// Longest pause between messages that were sent together.
+const TOGETHER: Duration = Duration::from_millis(5);
 
 /// Carries the messages of a connection until a side, the test or a cut ends the connection.
 pub(super) async fn carry(state: &ProxyState, mut client: TcpStream, mut server: TcpStream) {
@@ -38,10 +42,13 @@ async fn pump(
     let mut rules = state.rules.subscribe();
     // The first message of a client has no type.
     let mut has_type = direction == Direction::ToClient;
+    let mut carried_at: Option<Instant> = None;
     while let Ok(message) = read_message(&mut from, has_type).await {
         has_type = true;
         let delay = rules.borrow().delay;
-        tokio::time::sleep(delay).await;
+        if carried_at.is_none_or(|carried_at| carried_at.elapsed() > TOGETHER) {
+            tokio::time::sleep(delay).await;
+        }
         if rules.wait_for(|rules| !rules.stalls(direction)).await.is_err() {
             return;
         }
@@ -54,5 +61,6 @@ async fn pump(
         if to.write_all(&message[..length]).await.is_err() || cut.is_some() {
             return;
         }
+        carried_at = Some(Instant::now());
     }
 }
