@@ -64,6 +64,26 @@ impl PostgresPlace {
         assert!(!self.server.printed().contains("Gk3-Wp7-Zr5-Jd9"), "a password is printed");
     }
 
+    /// Asserts that the server refuses the empty database at its start or at its initialisation,
+    /// with each word, and creates nothing.
+    #[track_caller]
+    fn refuses_empty(&mut self, postgres: &Postgres, words: &[&str]) {
+        let before = self.server.printed().len();
+        let mut said = String::new();
+        if self.server.start_with(&[]).is_ok() {
+            let body = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
+            let body = body.to_string();
+            let refused = self.server.client(None).attempt("POST", "sys/init", body.as_bytes());
+            let refused = refused.expect("an answer");
+            assert!(refused.status >= 400, "{refused:?}");
+            said = refused.errors();
+            assert!(self.server.stop());
+        }
+        said.push_str(&self.server.printed()[before..]);
+        words.iter().for_each(|word| assert!(said.contains(word), "{word}: {said}"));
+        assert_eq!(self.query(postgres, TABLES), "0");
+    }
+
     /// Runs SQL as superuser in the database.
     #[track_caller]
     fn query(&self, postgres: &Postgres, sql: &str) -> String {
@@ -90,8 +110,7 @@ const TABLES: &str = "SELECT count(*) FROM information_schema.tables WHERE table
 fn other_encoding(postgres: &Postgres) {
     let options = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0";
     let mut place = PostgresPlace::create(postgres, "latin", options);
-    place.refuses(&["LATIN1", "UTF8"]);
-    assert_eq!(place.query(postgres, TABLES), "0");
+    place.refuses_empty(postgres, &["LATIN1", "UTF8"]);
 }
 
 fn no_right_to_create(postgres: &Postgres) {
@@ -99,14 +118,7 @@ fn no_right_to_create(postgres: &Postgres) {
     place.query(postgres, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
     place.query(postgres, "ALTER SCHEMA public OWNER TO bulkhead");
     place.query(postgres, "GRANT USAGE ON SCHEMA public TO powerless");
-    // The server may refuse at the start already, or at the initialisation.
-    if place.server.start_with(&[]).is_ok() {
-        let body = json!({ "recovery_shares": 1, "recovery_threshold": 1 });
-        let refused = place.server.client(None).write("sys/init", &body);
-        assert!(refused.errors().contains("right"), "{refused:?}");
-        assert!(place.server.stop());
-    }
-    assert_eq!(place.query(postgres, TABLES), "0");
+    place.refuses_empty(postgres, &["right"]);
     place.query(postgres, "GRANT CREATE ON SCHEMA public TO powerless");
     place.initialise();
 }

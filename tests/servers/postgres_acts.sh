@@ -50,8 +50,8 @@ is_synchronous() {
 }
 
 follow() {
-    PGPASSWORD=$password "${as_user[@]}" "$programs/pg_basebackup" -D "$folder/standby" -R -X stream \
-        -c fast --no-sync -h 127.0.0.1 -p "$chosen" -U bulkhead || return 1
+    PGPASSWORD=$password "${as_user[@]}" "$programs/pg_basebackup" -D "$folder/standby" -R \
+        -X stream -c fast --no-sync -h 127.0.0.1 -p "$chosen" -U bulkhead || return 1
     local port
     for port in $(shuf -i 20000-32000 -n 10); do
         if start_standby_on "$port"; then break; fi

@@ -117,9 +117,9 @@ impl RecordCache {
         drop(mem::take(&mut contents.records));
     }
 
-    /// Records that a commit is undecided (decision T61): the database may store the commit at any later time,
-    /// and a record that was read before would be cached for ever. Nothing is cached until
-    /// [`RecordCache::end_doubt`].
+    /// Records that a commit is undecided (decision T61): the database may store the commit at any
+    /// later time, and a record that was read before would be cached for ever. Nothing is cached
+    /// until [`RecordCache::end_doubt`].
     pub(crate) fn begin_doubt(&self) {
         self.lock().is_in_doubt = true;
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const WRITERS: usize = 6;
 
 /// Time of the faults: in a quick run, and in `make fault`.
-const STORM: [Duration; 2] = [Duration::from_secs(6), Duration::from_secs(60)];
+const STORM: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(60)];
 
 /// Longest pause between two faults, in milliseconds.
 const PAUSE: usize = 60;

@@ -34,8 +34,11 @@ fn cut_every_message(place: &mut StorePlace<'_>, cut: CutPlace) -> u32 {
         let has_cut = place.proxy.pass_all();
         uncut = if has_cut { 0 } else { uncut + 1 };
         assert!(answer.status < 300, "{cut:?} message {number}: {answer:?}");
-        place.work.check(&root);
+        if number.is_multiple_of(16) {
+            place.work.check(&root);
+        }
     }
+    place.work.check(&root);
     assert_eq!(place.store.conditions(), Vec::<String>::new());
     number - uncut
 }

@@ -18,7 +18,10 @@ fn slow_network_delays_and_refuses_nothing() {
     let mut place = StorePlace::start(shared(), "slow");
     place.proxy.delay(SLOW);
     let start = Instant::now();
-    place.work_in_peace();
+    for _ in 0..2 {
+        let answer = place.work.step(&place.store.root()).expect("an answer");
+        assert!(answer.status < 300, "{answer:?}");
+    }
     assert!(start.elapsed() > SLOW * 6, "{:?}", start.elapsed());
     assert_eq!(place.store.conditions(), Vec::<String>::new());
     place.proxy.heal();

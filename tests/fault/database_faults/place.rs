@@ -30,7 +30,7 @@ pub const PASSWORD: &str = "Lb5-Ty8-Mf3-Dq1";
 /// The database and the account of one server.
 pub struct StoreDatabase<'a> {
     pub postgres: &'a Postgres,
-    /// Name of the database. The account of a database that is no copy has the same name.
+    /// Name of the database. The account of a first database, unlike a copy, has the same name.
     pub name: String,
     account: String,
 }

@@ -13,7 +13,7 @@ const QUERY: u8 = b'Q';
 /// Reads one message, with its type and length.
 ///
 /// # Errors
-/// The end of the stream, also within a message, and a length that is no length.
+/// The end of the stream, also within a message, and a length below four or above the maximum.
 pub(super) async fn read_message(
     from: &mut (impl AsyncRead + Unpin),
     has_type: bool,

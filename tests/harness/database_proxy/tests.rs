@@ -1,3 +1,5 @@
+//! The proxy in front of a real PostgreSQL.
+
 use super::*;
 use crate::Postgres;
 use std::process::{Command, Stdio};

@@ -45,8 +45,8 @@ const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE; \
 /// Maximum time of the answer to the begin of a transaction. A connection that no longer carries
 /// anything is replaced after this time.
 const BEGIN_TIME: Duration = Duration::from_secs(10);
-/// Commits without a time limit of the server (decision T61): the end of the limit would cancel the wait for a
-/// synchronous standby, and acknowledge a commit that a failover loses.
+/// Commits without a time limit of the server (decision T61): the end of the limit would cancel
+/// the wait for a synchronous standby, and acknowledge a commit that a failover loses.
 const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 /// Lets a commit return before the flush, for benchmarks.
 const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";

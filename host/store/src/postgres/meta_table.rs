@@ -21,6 +21,7 @@ use super::readers::discard;
 use super::schema_rights::{self, TablePresence};
 use super::server_address::{TableNames, name_of};
 use super::server_connector::connect;
+use super::server_settings;
 use super::statement_draft::StatementDraft;
 
 /// The version of the schema that this file creates.
@@ -80,6 +81,7 @@ impl PostgresDatabase {
 pub(crate) async fn read_meta(place: &PostgresPlace) -> Result<Option<MetaRows>, StoreFault> {
     let tables = TableNames::of(place);
     let mut connection = connect(place).await?;
+    server_settings::check_encoding(&mut connection).await?;
     let outcome = rows_of_own(&mut connection, &tables, place).await;
     discard(connection).await;
     match outcome? {

@@ -190,7 +190,7 @@ impl PostgresError {
         } else if self.has_code(code::DISK_FULL) {
             WriteFailure::Full(self.into())
         } else if phase == WritePhase::Beginning || self.is_in(&code::REFUSALS) {
-            // The end of a session is no refusal: a new session may do the work.
+            // The end of a session refuses nothing: a new session may do the work.
             match phase == WritePhase::Beginning || !self.ends_session() {
                 true => WriteFailure::Refused(self.into()),
                 false => WriteFailure::Undone(self.into()),

@@ -32,7 +32,7 @@ use super::statement_draft::{STATEMENT_TIME, StatementDraft, in_time, within};
 const FAREWELL_TIME: Duration = Duration::from_secs(2);
 /// Maximum time of the first answer on a connection that was idle. A connection that no longer
 /// carries anything is replaced after this time.
-const IDLE_ANSWER_TIME: Duration = Duration::from_secs(15);
+const IDLE_ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// Idle connections, and permits for the connections in use.
 pub(crate) struct SessionPool {
@@ -234,8 +234,9 @@ impl SessionPool {
     }
 }
 
-/// Passes the rows to `take`; the first row must come within `limit`. The outer error is from before the first row, when the statement may
-/// be repeated; the inner result is the end of the visit.
+/// Passes the rows to `take`; the first row must come within `limit`. The outer error is from
+/// before the first row, when the statement may be repeated; the inner result is the end of the
+/// visit.
 async fn first_row<E: From<PostgresError>>(
     statement: StatementDraft,
     connection: &mut PgConnection,
