@@ -139,6 +139,7 @@ fn newer_format(postgres: &Postgres) {
 fn foreign_tables(postgres: &Postgres) {
     let mut place = PostgresPlace::create(postgres, "foreign_tables", "");
     place.query(postgres, "CREATE TABLE bulkhead_record (something text)");
+    place.query(postgres, "ALTER TABLE bulkhead_record OWNER TO foreign_tables");
     place.refuses(&["other program"]);
     assert_eq!(place.query(postgres, TABLES), "1");
     place.query(postgres, "DROP TABLE bulkhead_record");

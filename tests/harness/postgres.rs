@@ -147,10 +147,13 @@ impl Postgres {
         finished(self.psql_at(port, sql))
     }
 
-    /// Prepares `psql` as superuser at another port.
+    /// Prepares `psql` as superuser at another port, in clear text.
     pub fn psql_at(&self, port: u16, sql: &str) -> Command {
         let mut command = self.psql("bulkhead", &self.password, sql);
-        command.args(["-p", &port.to_string()]);
+        command
+            .args(["-p", &port.to_string()])
+            .env("PGSSLMODE", "disable")
+            .env("PGGSSENCMODE", "disable");
         command
     }
 
