@@ -2,7 +2,7 @@
 //! units meet unknown outcomes.
 
 use super::acknowledged::AcknowledgedWork;
-use super::place::{StorePlace, shared};
+use super::place::StorePlace;
 use crate::stage::{report, seed, thorough};
 use bulkhead_tests::database_proxy::{CutPlace, DatabaseProxy, Direction, MessageChoice};
 use bulkhead_tests::disk::SeededRandom;
@@ -21,7 +21,7 @@ const PAUSE: usize = 60;
 
 #[test]
 fn concurrent_writers_lose_nothing_in_broken_network() {
-    let mut place = StorePlace::start(shared(), "concurrent");
+    let mut place = StorePlace::shared("concurrent");
     let mut works: Vec<_> =
         (0..WRITERS).map(|number| AcknowledgedWork::of(&format!("writer{number}-"))).collect();
     let root = place.store.root();

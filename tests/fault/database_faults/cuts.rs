@@ -1,7 +1,7 @@
 //! The connection breaks before, within and after each message of a write. A new connection does
 //! the rest, so that the caller notices nothing.
 
-use super::place::{StorePlace, shared};
+use super::place::StorePlace;
 use crate::stage::report;
 use bulkhead_tests::database_proxy::{CutPlace, MessageChoice};
 
@@ -12,7 +12,7 @@ const FEWEST: u32 = 8;
 
 #[test]
 fn cut_at_any_message_of_write_loses_nothing() {
-    let mut place = StorePlace::start(shared(), "cuts");
+    let mut place = StorePlace::shared("cuts");
     place.work_in_peace();
     for cut in PLACES {
         let count = cut_every_message(&mut place, cut);
@@ -45,7 +45,7 @@ fn cut_every_message(place: &mut StorePlace<'_>, cut: CutPlace) -> u32 {
 
 #[test]
 fn commit_with_lost_answer_is_found() {
-    let mut place = StorePlace::start(shared(), "lost_answers");
+    let mut place = StorePlace::shared("lost_answers");
     let root = place.store.root();
     for _ in 0..4 {
         for cut in PLACES {

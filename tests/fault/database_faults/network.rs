@@ -1,6 +1,6 @@
 //! A slow, interrupted or refusing network between the server and its database.
 
-use super::place::{StorePlace, shared};
+use super::place::StorePlace;
 use crate::stage::thorough;
 use bulkhead_tests::database_proxy::{CutPlace, Direction, MessageChoice};
 use bulkhead_tests::wait::until_true;
@@ -15,7 +15,7 @@ const GIVEN_UP: Duration = Duration::from_secs(90);
 
 #[test]
 fn slow_network_delays_and_refuses_nothing() {
-    let mut place = StorePlace::start(shared(), "slow");
+    let mut place = StorePlace::shared("slow");
     place.proxy.delay(SLOW);
     let start = Instant::now();
     for _ in 0..2 {
@@ -30,7 +30,7 @@ fn slow_network_delays_and_refuses_nothing() {
 
 #[test]
 fn reset_connections_are_replaced_unnoticed() {
-    let mut place = StorePlace::start(shared(), "resets");
+    let mut place = StorePlace::shared("resets");
     for _ in 0..3 {
         place.proxy.reset_all();
         place.work_in_peace();
@@ -43,7 +43,7 @@ fn reset_connections_are_replaced_unnoticed() {
 
 #[test]
 fn refused_connections_are_a_condition_until_recovery() {
-    let mut place = StorePlace::start(shared(), "refusing");
+    let mut place = StorePlace::shared("refusing");
     place.work_in_peace();
     place.proxy.refuse();
     place.proxy.reset_all();
@@ -75,7 +75,7 @@ fn stalled_transaction_is_given_up_in_time() {
 /// Stalls all connections in one direction: nothing closes them. Each write is answered in bounded
 /// time, and the service is back after the stall.
 fn stall(direction: Direction, name: &str) {
-    let mut place = StorePlace::start(shared(), name);
+    let mut place = StorePlace::shared(name);
     place.work_in_peace();
     place.proxy.stall(direction);
     let start = Instant::now();
@@ -90,7 +90,7 @@ fn stall(direction: Direction, name: &str) {
 /// back.
 #[test]
 fn lost_commit_is_found_after_outage() {
-    let mut place = StorePlace::start(shared(), "outage");
+    let mut place = StorePlace::shared("outage");
     place.work_in_peace();
     for cut in [CutPlace::Before, CutPlace::After] {
         place.proxy.refuse();

@@ -24,6 +24,15 @@ pub fn shared() -> &'static Postgres {
     &SHARED
 }
 
+/// An initialised server on [`shared`], which was stopped. Its database is copied for each test,
+/// because the registration of a component takes longer than a start.
+static PREPARED: LazyLock<(StoreDatabase<'static>, StoreServer)> = LazyLock::new(|| {
+    let database = StoreDatabase::create(shared(), "prepared");
+    let mut store = StoreServer::start(&database.url(&format!("127.0.0.1:{}", shared().port)));
+    assert!(store.server.stop(), "{}", store.server.printed());
+    (database, store)
+});
+
 /// Password of the account of the data.
 pub const PASSWORD: &str = "Lb5-Ty8-Mf3-Dq1";
 
@@ -48,6 +57,15 @@ impl<'a> StoreDatabase<'a> {
         let template = &self.name;
         postgres.query(&format!("CREATE DATABASE {name} OWNER {account} TEMPLATE {template}"));
         Self { postgres, name: name.to_owned(), account: account.clone() }
+    }
+
+    /// Copies the database, with an account of its own.
+    fn copy_for(&self, name: &str) -> Self {
+        let postgres = self.postgres;
+        postgres.query(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'"));
+        let copy = Self { account: name.to_owned(), ..self.copy(name) };
+        copy.query(&format!("REASSIGN OWNED BY {} TO {name}", self.account));
+        copy
     }
 
     /// Returns the URL of the database at this place (`HOST:PORT`, maybe several).
@@ -184,6 +202,19 @@ pub struct StorePlace<'a> {
 }
 
 impl<'a> StorePlace<'a> {
+    /// Starts a server on a database with this name in [`shared`].
+    #[track_caller]
+    pub fn shared(name: &str) -> StorePlace<'static> {
+        let (base, store) = &*PREPARED;
+        let database = base.copy_for(name);
+        let proxy = DatabaseProxy::to(database.postgres.port);
+        let url = database.url(&format!("127.0.0.1:{}", proxy.port));
+        let mut store = store.prepared_copy(binary(), &url);
+        store.server.start_again();
+        store.wait_until_open();
+        StorePlace { database, proxy, store, work: AcknowledgedWork::default() }
+    }
+
     /// Starts a server on a new database with this name.
     #[track_caller]
     pub fn start(postgres: &'a Postgres, name: &str) -> Self {

@@ -2,7 +2,7 @@
 //! or a right, or another session holds a lock. Each refusal is a condition with words, and ends
 //! by itself.
 
-use super::place::{BACK, PASSWORD, StorePlace, shared};
+use super::place::{BACK, PASSWORD, StorePlace};
 use bulkhead_tests::wait::until_true;
 use std::process::{Child, Stdio};
 
@@ -63,7 +63,7 @@ const REFUSALS: [Refusal; 7] = [
 
 #[test]
 fn refusals_of_database_are_conditions_that_end() {
-    let mut place = StorePlace::start(shared(), "refusals");
+    let mut place = StorePlace::shared("refusals");
     for (number, refusal) in (1..).zip(&REFUSALS) {
         place.work_in_peace();
         change(&place, refusal.begin);
@@ -107,7 +107,7 @@ fn lock_all(place: &StorePlace<'_>) -> Child {
 
 #[test]
 fn locked_tables_delay_writes_and_cancel_is_refusal() {
-    let mut place = StorePlace::start(shared(), "locked");
+    let mut place = StorePlace::shared("locked");
     place.work_in_peace();
     let mut session = lock_all(&place);
     let root = place.store.root();
@@ -146,7 +146,7 @@ fn locked_tables_delay_writes_and_cancel_is_refusal() {
 /// into an empty database of the same name.
 #[test]
 fn dropped_schema_and_database_are_never_filled_anew() {
-    let mut place = StorePlace::start(shared(), "dropped");
+    let mut place = StorePlace::shared("dropped");
     place.work_in_peace();
     place.database.query("DROP SCHEMA public CASCADE");
     place.store.wait_until_refused("writes-refused");

@@ -1,7 +1,7 @@
 //! The disk of the database server is full. Root gives the tables a small file system; without
 //! root, a trigger fails like the server without space, at the write and at the commit.
 
-use super::place::{StorePlace, shared};
+use super::place::StorePlace;
 use bulkhead_tests::Postgres;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ const FULL: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 
 #[test]
 fn simulated_full_disk_is_a_condition() {
-    let mut place = StorePlace::start(shared(), "simulated_space");
+    let mut place = StorePlace::shared("simulated_space");
     for when in ["NOT DEFERRABLE", "DEFERRABLE INITIALLY DEFERRED"] {
         place.work_in_peace();
         place.database.query(&format!("{FULL} {when} FOR EACH ROW EXECUTE FUNCTION refuse()"));
