@@ -215,6 +215,23 @@ async fn abandoned_write_leaves_nothing_and_store_continues() {
     assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decision_is_awaited_while_transaction_is_open() {
+    let (_scratch, store, _) = opened().await;
+    let mut lock = database(&store).connect().await.unwrap();
+    run_script(&mut lock, "BEGIN").await.unwrap();
+    let lock_text = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.writer);
+    run_script(&mut lock, &lock_text).await.unwrap();
+    let decision = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.database().await_decisions().await.is_ok() }
+    });
+    await_lock_wait(database(&store)).await;
+    assert!(!decision.is_finished());
+    run_script(&mut lock, "ROLLBACK").await.unwrap();
+    assert!(decision.await.unwrap());
+}
+
 #[tokio::test]
 async fn read_only_database_shows_until_next_write() {
     let (_scratch, store, _) = opened().await;
