@@ -6,6 +6,7 @@
 //! that the request could not store.
 
 mod body_admission;
+mod lost_claim;
 mod open_metrics;
 mod restore;
 mod self_initialisation;
@@ -99,6 +100,7 @@ impl Service {
         let receptions = FileReceptions::new(&settings.store.directory);
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));
         let seal = Arc::new(ServiceSeal::new(process, Arc::clone(&directory)));
+        lost_claim::begin(&seal);
         let scrapes = OpenScrapes::default();
         Ok(Arc::new(Self { table, seal, directory, receptions, scrapes }))
     }

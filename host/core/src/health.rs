@@ -23,7 +23,7 @@ const CLOCK_TOLERANCE_MS: u64 = 60_000;
 /// A condition of the service that monitoring has to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthCondition {
-    /// An I/O error stopped all writes.
+    /// An I/O error, or the loss of the database to another node, stopped all writes.
     WritesStopped,
     /// The disk had no room for the last write.
     DiskFull,
@@ -85,8 +85,8 @@ impl HealthCondition {
     pub fn message(&self) -> String {
         match self {
             Self::WritesStopped => {
-                "an I/O error stopped all writes, and reads continue; check the disk of the data \
-                 and restart the server"
+                "all writes stopped, and the log names the reason; check the disk of the data or \
+                 the database server, and restart the server"
                     .to_owned()
             }
             Self::DiskFull => {

@@ -163,7 +163,8 @@ pub fn system_milliseconds() -> u64 {
     u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn steady_milliseconds() -> u64 {
+/// Returns the clock that cannot be set, in milliseconds since an arbitrary moment.
+pub(crate) fn steady_milliseconds() -> u64 {
     let reading = clock_gettime(STEADY);
     let seconds = u64::try_from(reading.tv_sec).unwrap_or_default();
     let nanoseconds = u64::try_from(reading.tv_nsec).unwrap_or_default();

@@ -6,6 +6,7 @@
 //! While the data are sealed, no key of the data is in memory; the key of a static seal is in the
 //! settings of the service.
 
+mod claiming;
 mod copies;
 mod examining;
 mod rekey;
@@ -21,6 +22,7 @@ use tokio::sync::Mutex;
 
 use crate::body::RecordBody;
 use crate::cipher::SealKey;
+use crate::claim_watch::ClaimTimes;
 use crate::clock::StoreClock;
 use crate::database::{Database, DatabasePlace};
 use crate::directory::{self, DirectoryLock, HeldDirectory};
@@ -53,6 +55,7 @@ pub struct DataDirectory {
     known: RwLock<Option<Arc<DirectoryProperties>>>,
     /// Lock held while a restore is prepared and put in place.
     restoring: Arc<Mutex<()>>,
+    claim_times: ClaimTimes,
 }
 
 struct DirectoryProperties {
@@ -82,8 +85,9 @@ impl DataDirectory {
     /// without writing.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if another process holds the directory, or the database is not ours,
-    /// has another format or lacks a part of the identity; [`StoreFault::Unavailable`] if the
+    /// [`StoreFault::Refused`] if another process holds the directory, another node holds the
+    /// database, or the database is not ours, has another format, lacks a part of the identity or
+    /// lost acknowledged writes; [`StoreFault::Unavailable`] if the
     /// directory cannot be used.
     pub async fn hold(options: StoreOptions) -> Result<Arc<DataDirectory>, StoreFault> {
         DataDirectory::hold_by(options, StoreClock::system()).await
@@ -104,6 +108,7 @@ impl DataDirectory {
     ) -> Result<Arc<DataDirectory>, StoreFault> {
         let data_directory = DataDirectory::hold_uninspected(options, clock)?;
         data_directory.inspect().await?;
+        data_directory.check_claim().await?;
         Ok(Arc::new(data_directory))
     }
 
@@ -116,8 +121,9 @@ impl DataDirectory {
         copies::remove_unfinished_restore(&options.directory)?;
         directory::remove_unfinished_restores(&options.directory)?;
         copies::finish_put_back(&options.directory)?;
-        let (known, restoring) = (RwLock::default(), Arc::default());
-        Ok(DataDirectory { options, clock: Arc::new(clock), lock, known, restoring })
+        let (known, restoring, clock) = (RwLock::default(), Arc::default(), Arc::new(clock));
+        let claim_times = ClaimTimes::default();
+        Ok(DataDirectory { options, clock, lock, known, restoring, claim_times })
     }
 
     /// Returns store time, also while the data are sealed.
@@ -181,6 +187,7 @@ impl DataDirectory {
                 self.name().display()
             )));
         }
+        self.check_unmarked()?;
         let (identity, seal) = StoreIdentity::generate(keys, self.clock.now())?;
         let seal_row = |(address, body, index): (Address, Vec<u8>, IndexColumns)| {
             SealedRow::of(&seal, &address, &Record::unwritten(RecordBody::new(body), index))
@@ -244,7 +251,7 @@ impl DataDirectory {
         })?;
         let seal = open(&identity)?;
         self.clock.advance_to(identity.reached());
-        let database = self.open_database().await?;
+        let database = self.open_claimed(&identity.cluster_name()).await?;
         database.migrate().await?;
         let data = OpenData::new(database, seal, lock, &self.clock)?;
         Ok(Store::new(data, Arc::clone(&self.clock), identity.restored()))

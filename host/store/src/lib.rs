@@ -19,6 +19,8 @@
 //! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
 //! - `cipher` → `shamir` → `keyring` → `root_seals` → `seal`: encryption, the shares of the unseal
 //!   key, and automatic seals;
+//! - `node_files` → `claim_watch`: the node of a data directory, and its claim on a database that
+//!   several machines reach;
 //! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `postgres` (with
 //!   `server_report`), `sqlite` →
 //!   `database`: the values that a database reads and writes, the only folders with SQL, and the
@@ -42,10 +44,10 @@
 //! ```text
 //! activity → alarm → body → clock → disk_space → failpoint → meta_rows → record → time_mark
 //! → fault → postgres_place → options → server_report → write_failure → write_condition → range
-//! → watched_keys → cipher → directory → stored_limit → write_queue → folders → snapshot_places
-//! → shamir → keyring → root_seals → seal → rows → due → raw_record → committed_state → postgres
-//! → sqlite → database → identity → revision → work → cache → stored → open_data → plan → committer
-//! → store → data_directory → scan → unit → dev_seal → snapshot
+//! → watched_keys → cipher → directory → node_files → claim_watch → stored_limit → write_queue
+//! → folders → snapshot_places → shamir → keyring → root_seals → seal → rows → due → raw_record
+//! → committed_state → postgres → sqlite → database → identity → revision → work → cache → stored
+//! → open_data → plan → committer → store → data_directory → scan → unit → dev_seal → snapshot
 //! ```
 
 mod activity;
@@ -53,6 +55,7 @@ mod alarm;
 mod body;
 mod cache;
 mod cipher;
+mod claim_watch;
 mod clock;
 mod committed_state;
 mod committer;
@@ -68,6 +71,7 @@ mod folders;
 mod identity;
 mod keyring;
 mod meta_rows;
+mod node_files;
 mod open_data;
 mod options;
 mod plan;

@@ -69,8 +69,9 @@ impl OpenData {
     ///
     /// # Errors
     /// [`StoreFault::Damaged`] if the record does not open, [`StoreFault::Unavailable`] if the
-    /// database cannot be read.
+    /// database cannot be read, or the claim on the database is lost or in doubt.
     pub(crate) async fn read(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
+        self.database.check_claim()?;
         let commits = match self.cache.find(address) {
             Ok(record) => {
                 self.activity.cache_hits.increment();
@@ -99,6 +100,7 @@ impl OpenData {
         &self,
         reads: &ReadSet,
     ) -> Result<Option<ContendedKey>, StoreFault> {
+        self.database.check_claim()?;
         let changed = match reads.only_keys() {
             Some(keys) if self.cache.holds(keys) => None,
             _ => Box::pin(self.database.find_changed(reads)).await?,

@@ -21,6 +21,9 @@
 //!   commit is decided. The inspection of an unknown outcome first waits for the lock
 //!   (`PostgresDatabase::look_up_stamps`): otherwise a commit that is still on its way would be
 //!   reported as not stored.
+//! - **The same statement checks and renews the claim of this node** (`held_claim`): without the
+//!   claim, and if the database has fewer commits than this process knows of, the statement changes
+//!   no row, and the transaction is rolled back.
 //! - **Counters of stored bytes** are changed by the statement that writes the rows, from the sizes
 //!   of the new rows and of the rows that are replaced.
 //! - **A read is one statement**, and so sees one state. A read on an idle connection that turns
@@ -30,12 +33,14 @@
 //! meaning, and `statement_draft` collects text and values of a statement. Each other file adds the
 //! operations of one subject to [`PostgresDatabase`].
 
+mod claim_keeping;
 mod connections;
 mod due_queries;
 mod filling;
 mod group_commit;
 mod group_questions;
 mod group_writes;
+mod held_claim;
 mod login_files;
 mod long_reads;
 mod measured_sizes;
@@ -57,6 +62,7 @@ mod stored_text;
 mod table_copies;
 mod tls_route;
 
+pub(crate) use claim_keeping::check_claim;
 pub(crate) use connections::PostgresDatabase;
 pub(crate) use filling::PostgresFiller;
 pub(crate) use long_reads::PostgresReader;

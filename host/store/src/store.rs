@@ -1,6 +1,7 @@
 //! The open store of a data directory: units of work, and queries over the committed state.
 
 mod activity_reading;
+mod claim_upkeep;
 mod counters;
 mod restored;
 mod rotation;
@@ -52,8 +53,10 @@ pub struct Store {
 impl Store {
     /// Creates the store of `data`. `clock` is the clock of the data directory.
     pub(crate) fn new(data: OpenData, clock: Arc<StoreClock>, restored: Option<u64>) -> Arc<Store> {
+        let data = Arc::new(data);
+        claim_upkeep::begin(&data);
         Arc::new(Store {
-            data: Arc::new(data),
+            data,
             committer: Committer::start(),
             turns: Arc::default(),
             clock,
@@ -263,8 +266,9 @@ impl Store {
         self.seal().open_text(purpose, text)
     }
 
-    /// Returns the I/O error that stopped all writes, if there was such an error. After the error
-    /// the content of the disk is unknown. Reads continue until the server is restarted.
+    /// Returns the reason that stopped all writes, if there was one: an I/O error, after which the
+    /// content of the disk is unknown and reads continue, or the loss of the claim on the database
+    /// ([`Store::claim_loss`]).
     pub fn stopped(&self) -> Option<&str> {
         self.database().stopped()
     }

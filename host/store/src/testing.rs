@@ -7,6 +7,7 @@
 mod postgres_server;
 
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, fs};
@@ -73,6 +74,18 @@ impl ScratchDirectory {
     /// Creates a directory for a test that looks at the files or the connections of SQLite.
     pub(crate) fn of_files() -> ScratchDirectory {
         ScratchDirectory::on(TestDatabase::Sqlite)
+    }
+
+    /// Creates another directory for stores on the database of this directory, as on another
+    /// machine.
+    pub(crate) fn beside(&self) -> ScratchDirectory {
+        let other = ScratchDirectory::of_files();
+        ScratchDirectory { path: other.into_path(), database: self.database.clone() }
+    }
+
+    /// Returns the path of a directory that is not removed when dropped.
+    fn into_path(self) -> PathBuf {
+        ManuallyDrop::new(self).path.clone()
     }
 
     pub(crate) fn path(&self) -> &Path {

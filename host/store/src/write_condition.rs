@@ -24,7 +24,8 @@ pub enum WriteCondition {
     /// The database server cannot be reached, or refused a read or a write, and since then nothing
     /// was stored.
     Refused,
-    /// An I/O error stopped all writes until the next start. Reads continue.
+    /// An I/O error stopped all writes until the next start, and reads continue; or another node
+    /// took the database, and reads end as well.
     Stopped,
 }
 
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn stopped_writes_stay_stopped() {
         let watch = WriteWatch::default();
-        watch.note_failure(&WriteFailure::stopped("an I/O error"));
+        watch.note_failure(&WriteFailure::stopped("db".as_ref(), "an I/O error"));
         watch.note_failure(&full());
         watch.note_end(TransactionOutcome::Committed);
         assert_eq!(watch.condition(), WriteCondition::Stopped);

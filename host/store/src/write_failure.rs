@@ -3,6 +3,8 @@
 //! This file prevents a stored write reported as failed, and a failed write reported as stored.
 //! Only a write that is known to be rolled back is reported so.
 
+use std::path::Path;
+
 use crate::fault::StoreFault;
 
 /// Text for operations on a closed store.
@@ -55,12 +57,29 @@ impl From<WriteFailure> for StoreFault {
 }
 
 impl WriteFailure {
-    /// Returns the error of every write after an I/O error with this reason.
-    pub(crate) fn stopped(reason: &str) -> WriteFailure {
+    /// Returns the error of every write to `database` after an I/O error with this reason.
+    pub(crate) fn stopped(database: &Path, reason: &str) -> WriteFailure {
         WriteFailure::Stopped(StoreFault::Unavailable(format!(
-            "writes stopped after an I/O error ({reason}), because the state of the disk is \
-             unknown; check the disk and restart"
+            "writes to {} stopped after an I/O error ({reason}), because the state of the disk is \
+             unknown; check the disk and restart",
+            database.display()
         )))
+    }
+
+    /// Returns the error of every write after the loss of the claim on the database.
+    pub(crate) fn lost_claim(reason: &str) -> WriteFailure {
+        WriteFailure::Stopped(StoreFault::Unavailable(reason.to_owned()))
+    }
+
+    /// Adds the name of the database to a failure of the whole database.
+    pub(crate) fn at(self, database: &Path) -> WriteFailure {
+        match self {
+            WriteFailure::Refused(StoreFault::Unavailable(text)) => {
+                let text = format!("{text} (the records are in {})", database.display());
+                WriteFailure::Refused(StoreFault::Unavailable(text))
+            }
+            other => other,
+        }
     }
 
     /// Returns the error of a closed store.

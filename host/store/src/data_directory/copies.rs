@@ -37,7 +37,9 @@ impl DataDirectory {
         let _closed = self.take_lock()?;
         match &self.options.database {
             DatabaseChoice::SqliteFile => self.copy_file(number),
-            DatabaseChoice::Postgres(place) => copy_tables(place, number).await,
+            DatabaseChoice::Postgres(place) => {
+                copy_tables(place, &self.replacing_node()?, number).await
+            }
         }
     }
 
@@ -66,7 +68,7 @@ impl DataDirectory {
             return self.replace_by(&self.copy(number));
         };
         let _closed = self.take_lock()?;
-        let replaced = put_copy_back(place, number).await;
+        let replaced = put_copy_back(place, &self.replacing_node()?, number).await;
         self.forget_properties();
         replaced
     }

@@ -98,6 +98,7 @@ impl DataDirectory {
     /// `false` if there are no such tables.
     ///
     /// # Errors
+    /// [`StoreFault::Refused`] if another node works on the tables in use;
     /// [`StoreFault::Unavailable`] if the data are open, or the database failed. The next opening
     /// then finds the old data or the new data.
     pub(crate) async fn replace_by_tables(
@@ -105,7 +106,7 @@ impl DataDirectory {
         place: &PostgresPlace,
     ) -> Result<bool, StoreFault> {
         let _closed = self.take_lock()?;
-        let replaced = exchange_tables(place).await;
+        let replaced = exchange_tables(place, &self.replacing_node()?).await;
         // The data may have other seals, or be of another cluster.
         self.forget_properties();
         replaced

@@ -10,16 +10,18 @@ mod tests;
 
 use std::mem;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex as ThreadMutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as ThreadMutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use bulkhead_wire::duration_histogram::DurationHistogram;
 use futures_util::FutureExt as _;
 use sqlx::postgres::{PgConnection, PgRow};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::activity::ActivityCounter;
 use crate::cipher;
+use crate::clock::steady_milliseconds;
 use crate::failpoint;
 use crate::fault::StoreFault;
 use crate::options::FlushPolicy;
@@ -27,11 +29,12 @@ use crate::postgres_place::PostgresPlace;
 use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 
+use super::held_claim::{self, HeldClaim};
 use super::measured_sizes::MeasuredSizes;
 use super::pooler_check;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::{SessionPool, discard};
-use super::server_address::TableNames;
+use super::server_address::{TableNames, name_of};
 use super::server_connector::ServerConnector;
 use super::server_settings;
 use super::statement_draft::{StatementDraft, run_script, run_script_within};
@@ -67,26 +70,39 @@ pub(crate) struct PostgresDatabase {
     pub(super) flush_time: DurationHistogram,
     pub(super) sizes: ThreadMutex<MeasuredSizes>,
     doubts: Vec<String>,
+    /// The place of the database, for messages.
+    name: PathBuf,
+    /// The claim of an opened store. Without a claim, only a new database is written.
+    claim: OnceLock<HeldClaim>,
 }
 
 /// The only writing connection. The holder of the lock takes the connection out and returns the
 /// connection only without an open transaction.
-enum WriterSlot {
+pub(super) enum WriterSlot {
     Ready(PgConnection),
     /// The next transaction opens a new connection.
     Lost,
     Closed,
 }
 
-/// An error of a transaction, and the part that failed.
-struct BrokenTransaction {
-    error: PostgresError,
-    phase: WritePhase,
+impl WriterSlot {
+    /// Returns a connection without an open transaction.
+    pub(super) fn put_back(&mut self, connection: PgConnection) {
+        *self = WriterSlot::Ready(connection);
+    }
+}
+
+/// The reason why a transaction did not commit.
+pub(super) enum BrokenTransaction {
+    /// An error, and the part that failed.
+    Failed(PostgresError, WritePhase),
+    /// This process no longer holds the claim. Holds the reason.
+    Fenced(String),
 }
 
 impl From<PostgresError> for BrokenTransaction {
     fn from(error: PostgresError) -> BrokenTransaction {
-        BrokenTransaction { error, phase: WritePhase::Running }
+        BrokenTransaction::Failed(error, WritePhase::Running)
     }
 }
 
@@ -119,12 +135,43 @@ impl PostgresDatabase {
             flush_time: DurationHistogram::default(),
             sizes: ThreadMutex::default(),
             doubts,
+            name: name_of(place),
+            claim: OnceLock::new(),
         })
     }
 
-    /// Returns `None`: a server decides itself whether it goes on after an I/O error.
+    /// Returns the reason for the loss of the claim. A server decides itself whether it goes on
+    /// after an I/O error.
     pub(crate) fn stopped(&self) -> Option<&str> {
-        None
+        self.claim()?.watch.lost()
+    }
+
+    /// Checks that the claim of this process holds, before a record in memory is used.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the claim is lost or in doubt.
+    pub(crate) fn check_claim(&self) -> Result<(), StoreFault> {
+        self.claim().map_or(Ok(()), |claim| claim.watch.check())
+    }
+
+    /// Returns the claim of this process, if the process took the claim.
+    pub(super) fn claim(&self) -> Option<&HeldClaim> {
+        self.claim.get()
+    }
+
+    /// Sets the claim that this process took. An opening takes one claim.
+    pub(super) fn set_claim(&self, claim: HeldClaim) {
+        drop(self.claim.set(claim));
+    }
+
+    /// Returns the place of the database, for messages.
+    pub(super) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Waits for the writing connection.
+    pub(super) async fn writer(&self) -> MutexGuard<'_, WriterSlot> {
+        self.writer.lock().await
     }
 
     /// Returns a sentence for each setting of the server that can lose an acknowledged commit, as
@@ -189,18 +236,25 @@ impl PostgresDatabase {
         plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
     ) -> Result<TransactionOutcome, WriteFailure> {
         let mut writer = self.writer.lock().await;
+        if let Some(reason) = self.stopped() {
+            return Err(WriteFailure::lost_claim(reason));
+        }
         failpoint::reach("commit.begin")
             .map_err(|injected| self.failure(PostgresError::from(injected).into()))?;
-        let beginning = |error| BrokenTransaction { error, phase: WritePhase::Beginning };
-        let begun = self.begin(&mut writer).await.map_err(beginning);
-        let mut connection = begun.map_err(|broken| self.failure(broken))?;
+        let beginning = |error| BrokenTransaction::Failed(error, WritePhase::Beginning);
+        let begun = steady_milliseconds();
+        let connection = self.begin(&mut writer).await.map_err(beginning);
+        let mut connection = connection.map_err(|broken| self.failure(broken))?;
         // A panic must not end the task that commits for all requests.
         let outcome = self.run(&mut connection, questions, plan);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         let broken = match outcome {
-            Ok(Ok(outcome)) => {
-                *writer = WriterSlot::Ready(connection);
+            Ok(Ok((outcome, number))) => {
+                writer.put_back(connection);
                 self.condition.note_end(outcome);
+                if let (Some(claim), Some(number)) = (self.claim(), number) {
+                    claim.confirm(begun, number);
+                }
                 self.count_commit(outcome);
                 return Ok(outcome);
             }
@@ -214,7 +268,10 @@ impl PostgresDatabase {
 
     /// Returns the writing connection with an open transaction. A connection that died while it
     /// was idle is replaced.
-    async fn begin(&self, writer: &mut WriterSlot) -> Result<PgConnection, PostgresError> {
+    pub(super) async fn begin(
+        &self,
+        writer: &mut WriterSlot,
+    ) -> Result<PgConnection, PostgresError> {
         let mut text = BEGIN_WRITE.to_owned();
         if self.flushing == FlushPolicy::Never {
             text.push_str("; ");
@@ -249,37 +306,72 @@ impl PostgresDatabase {
         Ok(connection)
     }
 
+    /// Runs a transaction. Returns the number of a commit that the claim allowed.
     async fn run(
         &self,
         connection: &mut PgConnection,
         questions: Option<StatementDraft>,
         plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
-    ) -> Result<TransactionOutcome, BrokenTransaction> {
+    ) -> Result<(TransactionOutcome, Option<i64>), BrokenTransaction> {
         let answers = match questions {
             Some(questions) => questions.fetch(connection).await?,
             None => Vec::new(),
         };
         let Some(writes) = plan(answers)? else {
             run_script(connection, "ROLLBACK").await?;
-            return Ok(TransactionOutcome::Conflict);
+            return Ok((TransactionOutcome::Conflict, None));
         };
         failpoint::reach("commit.planned").map_err(PostgresError::from)?;
         let begun = Instant::now();
+        let mut number = None;
         for statement in writes {
-            statement.fetch(connection).await?;
+            let counts = statement.counts_commit();
+            let rows = statement.fetch(connection).await?;
+            if counts {
+                number = Some(self.confirmed_number(connection, &rows).await?);
+            }
         }
-        let committing = |error| BrokenTransaction { error, phase: WritePhase::Committing };
+        let committing = |error| BrokenTransaction::Failed(error, WritePhase::Committing);
         run_script(connection, COMMIT).await.map_err(committing)?;
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
-        Ok(TransactionOutcome::Committed)
+        Ok((TransactionOutcome::Committed, number))
     }
 
-    fn failure(&self, broken: BrokenTransaction) -> WriteFailure {
-        if !broken.error.is_interference() {
-            self.readers.note_doubt();
+    /// Returns the number of the commit from the answer of the statement that checks the claim.
+    ///
+    /// # Errors
+    /// [`BrokenTransaction::Fenced`] if this process no longer holds the claim, or commits are
+    /// lost: the statement changed no row, and the caller rolls back.
+    pub(super) async fn confirmed_number(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PgRow],
+    ) -> Result<i64, BrokenTransaction> {
+        match (rows.first(), self.claim()) {
+            (Some(row), _) => Ok(held_claim::number_of(row)?),
+            (None, Some(claim)) => {
+                let found = held_claim::find(connection, &self.tables, "").await?;
+                Err(BrokenTransaction::Fenced(claim.loss(found.as_ref())))
+            }
+            (None, None) => Err(BrokenTransaction::Fenced(String::new())),
         }
-        let failure = broken.error.into_failure(broken.phase);
+    }
+
+    /// Returns the meaning of a broken transaction, after the condition has learnt of the failure.
+    pub(super) fn failure(&self, broken: BrokenTransaction) -> WriteFailure {
+        let failure = match broken {
+            BrokenTransaction::Failed(error, phase) => {
+                if !error.is_interference() {
+                    self.readers.note_doubt();
+                }
+                error.into_failure(phase).at(&self.name)
+            }
+            BrokenTransaction::Fenced(reason) => {
+                self.claim().into_iter().for_each(|claim| claim.watch.lose(&reason));
+                WriteFailure::lost_claim(&reason)
+            }
+        };
         self.note_failure(&failure);
         failure
     }
@@ -287,6 +379,11 @@ impl PostgresDatabase {
     /// Records a failed write.
     pub(super) fn note_failure(&self, failure: &WriteFailure) {
         self.condition.note_failure(failure);
+    }
+
+    /// Records a write that is not counted.
+    pub(super) fn note_write(&self) {
+        self.condition.note_end(TransactionOutcome::Committed);
     }
 
     /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
@@ -301,6 +398,7 @@ impl PostgresDatabase {
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         let mut writer = self.writer.lock().await;
+        self.release_claim(&mut writer).await;
         if let WriterSlot::Ready(connection) = mem::replace(&mut *writer, WriterSlot::Closed) {
             discard(connection).await;
         }

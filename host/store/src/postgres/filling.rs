@@ -86,7 +86,7 @@ impl PostgresFiller {
         let mut identity = changes;
         identity.push(meta_table::schema_row());
         let writes = GroupWrites { identity, ..GroupWrites::default() };
-        let mut statements = statements_of(&self.tables, &writes)?;
+        let mut statements = statements_of(&self.tables, &writes, None)?;
         let (counters, bytes): (Vec<String>, Vec<i64>) =
             std::mem::take(&mut self.counters).into_iter().unzip();
         let text = format!(

@@ -11,9 +11,10 @@ use crate::write_failure::{TransactionOutcome, WriteFailure};
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_questions::GroupQuestions;
 use super::group_writes;
+use super::held_claim;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
-use super::statement_draft::{StatementDraft, run_script};
+use super::statement_draft::run_script;
 
 /// Time in which a server may come back before the inspection of a commit is given up.
 const RETURN_TIME: Duration = Duration::from_secs(30);
@@ -44,9 +45,9 @@ impl PostgresDatabase {
         let questions = GroupQuestions::of(questions);
         let statement = questions.statement(&self.tables);
         let statement = statement.map_err(|error| error.into_failure(WritePhase::Running))?;
-        let tables = &self.tables;
+        let (tables, claim) = (&self.tables, self.claim());
         self.transact(statement, |rows| match plan(questions.state(&rows)?) {
-            Some(writes) => group_writes::statements_of(tables, &writes).map(Some),
+            Some(writes) => group_writes::statements_of(tables, &writes, claim).map(Some),
             None => Ok(None),
         })
         .await
@@ -88,9 +89,11 @@ impl PostgresDatabase {
     ) -> Result<CommittedState<'a>, PostgresError> {
         let mut connection = self.connect().await?;
         run_script(&mut connection, BEGIN_INSPECTION).await?;
-        let lock =
-            format!("SELECT commits FROM {} WHERE name = 'store' FOR UPDATE", self.tables.writer);
-        StatementDraft::of(lock).fetch(&mut connection).await?;
+        let last = held_claim::lock(&self.tables).fetch(&mut connection).await?;
+        if let (Some(claim), Some(last)) = (self.claim(), last.first()) {
+            // The commit with the lost answer must not be lost later without a word.
+            claim.note_commit(held_claim::number_of(last)?);
+        }
         let rows = match questions.statement(&self.tables)? {
             Some(statement) => statement.fetch(&mut connection).await?,
             None => Vec::new(),

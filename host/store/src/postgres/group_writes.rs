@@ -13,6 +13,7 @@ use crate::record::Address;
 use crate::rows::{SealedRow, column};
 use crate::stored_limit::{counters_of, size};
 
+use super::held_claim::{self, HeldClaim};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
@@ -22,30 +23,27 @@ use super::stored_text::{encode, number};
 pub(super) const ROW_SIZE: &str = "2 * octet_length(key) + 2 * octet_length(lane) \
      + 2 * octet_length(owner) + octet_length(sealed) + 64";
 
-/// Returns the statements, which must run in one transaction and in their order.
+/// Returns the statements, which must run in one transaction and in their order. With a claim, the
+/// first statement also checks and renews the claim.
 ///
 /// # Errors
 /// The error for a row with a text that PostgreSQL does not store.
 pub(super) fn statements_of(
     tables: &TableNames,
     writes: &GroupWrites<'_>,
+    claim: Option<&HeldClaim>,
 ) -> Result<Vec<StatementDraft>, PostgresError> {
-    let mut statement = StatementDraft::of("WITH ");
+    let mut statement = StatementDraft::default();
     let mut parts = Vec::new();
     parts.extend(count(&mut statement, tables, writes)?);
     parts.extend(put(&mut statement, tables, &writes.puts)?);
     parts.extend(set_names(&mut statement, tables, &writes.identity)?);
     parts.extend(remove_names(&mut statement, tables, &writes.identity)?);
-    statement.add(&parts.join(", "));
-    let mut statements = Vec::with_capacity(2);
-    let lock = format!("UPDATE {} SET commits = commits + 1 WHERE name = 'store'", tables.writer);
-    statements.push(if parts.is_empty() {
-        StatementDraft::of(lock)
-    } else {
-        statement.add(" ");
-        statement.add(&lock);
-        statement
-    });
+    if !parts.is_empty() {
+        statement.add(&format!("WITH {} ", parts.join(", ")));
+    }
+    held_claim::add_count(&mut statement, tables, claim)?;
+    let mut statements = vec![statement];
     statements.extend(delete(tables, &writes.deletes)?);
     Ok(statements)
 }

@@ -16,6 +16,7 @@ use crate::rows::SealedRow;
 
 use super::connections::PostgresDatabase;
 use super::group_writes;
+use super::held_claim::{self, CLAIM_COLUMNS};
 use super::postgres_error::PostgresError;
 use super::readers::discard;
 use super::schema_rights::{self, TablePresence};
@@ -52,12 +53,13 @@ impl PostgresDatabase {
             deletes: Vec::new(),
             identity,
         };
+        // The transaction that creates the tables needs no claim.
         let presence = self.readers.fetch(TablePresence::question(&self.tables)?).await?;
         let mut statements = vec![match TablePresence::of_count(presence.len()) {
             TablePresence::Complete => first_name(&self.tables)?,
             _ => StatementDraft::script(creation(&self.tables)),
         }];
-        statements.extend(group_writes::statements_of(&self.tables, &writes)?);
+        statements.extend(group_writes::statements_of(&self.tables, &writes, None)?);
         self.write(&statements).await
     }
 
@@ -71,7 +73,8 @@ impl PostgresDatabase {
     pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
         let writes =
             crate::committed_state::GroupWrites { identity: changes, ..Default::default() };
-        self.write(&group_writes::statements_of(&self.tables, &writes)?).await?;
+        let statements = group_writes::statements_of(&self.tables, &writes, self.claim())?;
+        self.write(&statements).await?;
         self.measure_sizes().await;
         Ok(())
     }
@@ -190,8 +193,9 @@ pub(super) fn creation(tables: &TableNames) -> String {
          );
          CREATE TABLE {writer} (
              name text COLLATE \"C\" NOT NULL PRIMARY KEY,
-             commits bigint NOT NULL
+             {CLAIM_COLUMNS}
          );
-         INSERT INTO {writer} (name, commits) VALUES ('store', 0);"
+         {};",
+        held_claim::insertion(tables)
     )
 }

@@ -20,6 +20,8 @@ pub(super) struct StatementDraft {
     text: String,
     bound: PgArguments,
     is_script: bool,
+    /// `true` if a statement without a row as its answer must not be committed.
+    counts: bool,
 }
 
 impl StatementDraft {
@@ -31,6 +33,16 @@ impl StatementDraft {
     /// Returns statements without values, separated by semicolons.
     pub(super) fn script(text: impl Into<String>) -> StatementDraft {
         StatementDraft { is_script: true, ..StatementDraft::of(text) }
+    }
+
+    /// Marks the statement that counts the commit and checks the claim.
+    pub(super) fn mark_as_count(&mut self) {
+        self.counts = true;
+    }
+
+    /// Returns whether the statement counts the commit and checks the claim.
+    pub(super) fn counts_commit(&self) -> bool {
+        self.counts
     }
 
     /// Adds to the text.

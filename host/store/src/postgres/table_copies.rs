@@ -1,38 +1,42 @@
 //! Numbered copies of the tables, and the exchange of the tables in use for other tables.
 //!
 //! This file prevents data that are half old and half new, at a process that dies at any moment: a
-//! copy is made in one transaction, and another transaction renames all tables. The replaced tables
+//! copy is made in one transaction, and another transaction renames all tables. No other node holds
+//! the claim of the tables meanwhile. The replaced tables
 //! stay under other names, because their records may be the only trace of changes outside of the
 //! store.
 
 use sqlx::postgres::PgConnection;
+use tokio::time::sleep;
 
+use crate::claim_watch::ClaimingNode;
 use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
 
 use super::group_writes::COLUMNS;
+use super::held_claim::{self, ClaimVerdict, ClaimWait};
 use super::meta_table::{self, INDEXES};
-use super::postgres_error::PostgresError;
 use super::readers::discard;
-use super::server_address::{TABLES, TableNames};
-use super::server_connector::connect;
+use super::server_address::{TABLES, TableNames, name_of};
+use super::server_connector::{ServerConnector, connect};
 use super::statement_draft::{StatementDraft, run_script};
 
 /// Maximum time of a statement. A copy of many records takes longer than a commit.
 const LIMIT: &str = "SET LOCAL statement_timeout = '600s'";
 
-/// Copies the tables in use under a number, in one transaction. A copy with this number is
-/// replaced.
+/// Copies the tables in use under a number, in one transaction without a claim of another node. A
+/// copy with this number is replaced.
 ///
 /// # Errors
-/// [`StoreFault::Unavailable`] if the database failed; then there is no copy.
-pub(crate) async fn copy_tables(place: &PostgresPlace, number: u32) -> Result<(), StoreFault> {
+/// [`StoreFault::Refused`] if another node works on the tables;
+/// [`StoreFault::Unavailable`] if the database failed. Then there is no copy.
+pub(crate) async fn copy_tables(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+    number: u32,
+) -> Result<(), StoreFault> {
     let (present, copy) = (TableNames::of(place), TableNames::copy(place, number));
-    let mut script = format!(
-        "BEGIN ISOLATION LEVEL SERIALIZABLE; {LIMIT}; {}; {}; ",
-        removal(&copy),
-        meta_table::creation(&copy)
-    );
+    let mut script = format!("{LIMIT}; {}; {}; ", removal(&copy), meta_table::creation(&copy));
     script.push_str(&format!("DELETE FROM {}; ", copy.writer));
     for (table, columns, order) in [
         ("meta", "name, value", "name"),
@@ -46,15 +50,22 @@ pub(crate) async fn copy_tables(place: &PostgresPlace, number: u32) -> Result<()
         ));
     }
     script.push_str("COMMIT");
-    run_alone(place, &script).await.map_err(Into::into)
+    let mut connection = begin_unclaimed(place, node).await?;
+    let copied = run_script(&mut connection, &script).await;
+    discard(connection).await;
+    Ok(copied?)
 }
 
 /// Exchanges the tables in use for a copy. Returns `false` if there is no such copy.
 ///
 /// # Errors
 /// As [`exchange_tables`].
-pub(crate) async fn put_copy_back(place: &PostgresPlace, number: u32) -> Result<bool, StoreFault> {
-    exchange(place, &TableNames::copy(place, number)).await
+pub(crate) async fn put_copy_back(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+    number: u32,
+) -> Result<bool, StoreFault> {
+    exchange(place, node, &TableNames::copy(place, number)).await
 }
 
 /// Drops a copy, if there is one.
@@ -62,7 +73,10 @@ pub(crate) async fn put_copy_back(place: &PostgresPlace, number: u32) -> Result<
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database failed.
 pub(crate) async fn drop_copy(place: &PostgresPlace, number: u32) -> Result<(), StoreFault> {
-    Ok(run_alone(place, &removal(&TableNames::copy(place, number))).await?)
+    let mut connection = connect(place).await?;
+    let removed = run_script(&mut connection, &removal(&TableNames::copy(place, number))).await;
+    discard(connection).await;
+    Ok(removed?)
 }
 
 /// Returns whether there is a copy with any number.
@@ -80,33 +94,79 @@ pub(crate) async fn has_copies(place: &PostgresPlace) -> Result<bool, StoreFault
     Ok(!found?.is_empty())
 }
 
-/// Exchanges the tables in use for the tables that a restore filled. The replaced tables stay under
-/// other names. Returns `false` if there are no filled tables; then nothing was changed.
+/// Exchanges the tables in use for the tables that a restore filled, in a transaction without a
+/// claim of another node. The replaced tables stay under other names. Returns `false` if there are
+/// no filled tables; then nothing was changed.
 ///
 /// # Errors
+/// [`StoreFault::Refused`] if another node works on the tables in use;
 /// [`StoreFault::Unavailable`] if the database failed; the next opening finds the old data or the
 /// new data.
-pub(crate) async fn exchange_tables(place: &PostgresPlace) -> Result<bool, StoreFault> {
-    exchange(place, &TableNames::restored(place)).await
+pub(crate) async fn exchange_tables(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+) -> Result<bool, StoreFault> {
+    exchange(place, node, &TableNames::restored(place)).await
 }
 
 /// Returns the name of the tables that an exchange replaced, for messages.
 pub(crate) fn replaced_tables(place: &PostgresPlace) -> String {
-    TableNames::replaced(place).name_of("*")
+    format!("the tables {}", TableNames::replaced(place).plain_name_of("*"))
 }
 
-async fn exchange(place: &PostgresPlace, filled: &TableNames) -> Result<bool, StoreFault> {
+async fn exchange(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+    filled: &TableNames,
+) -> Result<bool, StoreFault> {
     let (present, replaced) = (TableNames::of(place), TableNames::replaced(place));
     let script = format!(
-        "BEGIN; {LIMIT}; {}; {}{}COMMIT",
+        "{LIMIT}; {}; {}{}COMMIT",
         removal(&replaced),
         renaming(&present, &replaced, "IF EXISTS "),
         renaming(filled, &present, "")
     );
-    match run_alone(place, &script).await {
+    let mut connection = begin_unclaimed(place, node).await?;
+    let exchanged = run_script(&mut connection, &script).await;
+    discard(connection).await;
+    match exchanged {
         Ok(()) => Ok(true),
         Err(error) if error.is_unknown_table() => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins a transaction in which no other node takes the claim of the tables in use, once no other
+/// node holds the claim. The tables may be missing.
+///
+/// # Errors
+/// As [`exchange_tables`].
+async fn begin_unclaimed(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+) -> Result<PgConnection, StoreFault> {
+    let (connector, tables) = (ServerConnector::new(place), TableNames::of(place));
+    let mut wait = ClaimWait::default();
+    loop {
+        let mut connection = connector.connect().await?;
+        let has_tables = match held_claim::find(&mut connection, &tables, "").await {
+            Ok(_) => true,
+            Err(error) if error.is_unknown_table() => false,
+            Err(error) => return Err(error.into()),
+        };
+        run_script(&mut connection, "BEGIN; SET LOCAL statement_timeout = '30s'").await?;
+        if !has_tables {
+            return Ok(connection);
+        }
+        match held_claim::find(&mut connection, &tables, " FOR UPDATE").await? {
+            Some(found) => match wait.judge(&found, (&name_of(place), node))? {
+                ClaimVerdict::Free => return Ok(connection),
+                ClaimVerdict::Pending => {}
+            },
+            None => return Ok(connection),
+        }
+        discard(connection).await;
+        sleep(node.times.poll).await;
     }
 }
 
@@ -124,11 +184,4 @@ fn renaming(from: &TableNames, to: &TableNames, condition: &str) -> String {
 pub(super) fn removal(tables: &TableNames) -> String {
     let names = TABLES.map(|table| tables.name_of(table)).join(", ");
     format!("DROP TABLE IF EXISTS {names}")
-}
-
-async fn run_alone(place: &PostgresPlace, script: &str) -> Result<(), PostgresError> {
-    let mut connection: PgConnection = connect(place).await?;
-    let outcome = run_script(&mut connection, script).await;
-    discard(connection).await;
-    outcome
 }

@@ -222,7 +222,7 @@ impl SqliteDatabase {
                     self.stopped.get_or_init(|| reason.clone());
                     *writer = WriterState::Stopped(reason);
                 }
-                let failure = cut.broken();
+                let failure = cut.broken(&self.path);
                 self.condition.note_failure(&failure);
                 failure
             }
@@ -298,7 +298,7 @@ impl SqliteDatabase {
                 self.writing.connect().await.map_err(|error| WriteFailure::Undone(error.into()))
             }
             WriterState::Stopped(reason) => {
-                let broken = WriteFailure::stopped(&reason);
+                let broken = WriteFailure::stopped(&self.path, &reason);
                 *writer = WriterState::Stopped(reason);
                 Err(broken)
             }

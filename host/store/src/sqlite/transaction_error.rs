@@ -5,6 +5,7 @@
 //! code and by its position before or after the commit statement.
 
 use std::io;
+use std::path::Path;
 
 use crate::failpoint::InjectedFault;
 use crate::fault::StoreFault;
@@ -48,12 +49,13 @@ impl TransactionError {
 
     /// Returns the meaning of the error. A commit refused for lack of room or a lock is known not
     /// to be stored, and the transaction ends with the connection.
-    pub(super) fn broken(self) -> WriteFailure {
+    pub(super) fn broken(self, database: &Path) -> WriteFailure {
         match primary_code(&self.error) {
             Some(code::IO) if self.stops().is_some() => {
                 WriteFailure::Stopped(StoreFault::Unavailable(format!(
-                    "the disk failed while writing ({}); whether this was stored is not known, \
+                    "the disk failed while writing {} ({}); whether this was stored is not known, \
                      and nothing more is written; check the disk and restart",
+                    database.display(),
                     describe(&self.error)
                 )))
             }
@@ -175,33 +177,43 @@ mod tests {
             TransactionError::before(error(1034)),
         ] {
             assert!(cut.stops().is_some_and(|reason| reason.contains("code")));
-            let WriteFailure::Stopped(StoreFault::Unavailable(text)) = cut.broken() else {
+            let WriteFailure::Stopped(StoreFault::Unavailable(text)) =
+                cut.broken(Path::new("bulkhead.db"))
+            else {
                 panic!("the store was not stopped")
             };
             assert!(text.contains("is not known") && text.contains("restart"), "{text}");
         }
         let before = TransactionError::before(error(266));
         assert_eq!(before.stops(), None);
-        assert!(matches!(before.broken(), WriteFailure::Undone(_)));
+        assert!(matches!(before.broken(Path::new("bulkhead.db")), WriteFailure::Undone(_)));
     }
 
     #[test]
     fn only_room_or_lock_refusal_proves_commit_unstored() {
         for full in [TransactionError::before(error(13)), TransactionError::committing(error(13))] {
-            let WriteFailure::Full(StoreFault::Unavailable(text)) = full.broken() else {
+            let WriteFailure::Full(StoreFault::Unavailable(text)) =
+                full.broken(Path::new("bulkhead.db"))
+            else {
                 panic!("the disk is not known to be full")
             };
             assert!(text.contains("free space"), "{text}");
         }
         assert!(matches!(
-            TransactionError::committing(error(517)).broken(),
+            TransactionError::committing(error(517)).broken(Path::new("bulkhead.db")),
             WriteFailure::Undone(_)
         ));
         for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {
-            assert!(matches!(TransactionError::committing(cut).broken(), WriteFailure::Unknown(_)));
+            assert!(matches!(
+                TransactionError::committing(cut).broken(Path::new("bulkhead.db")),
+                WriteFailure::Unknown(_)
+            ));
         }
         for cut in [error(787), error(11), sqlx::Error::WorkerCrashed] {
-            assert!(matches!(TransactionError::before(cut).broken(), WriteFailure::Undone(_)));
+            assert!(matches!(
+                TransactionError::before(cut).broken(Path::new("bulkhead.db")),
+                WriteFailure::Undone(_)
+            ));
         }
         let text = StoreFault::from(WriteFailure::Unknown("no answer".into())).to_string();
         assert!(text.contains("no answer") && text.contains("not known"), "{text}");

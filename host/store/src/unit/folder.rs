@@ -17,10 +17,12 @@ impl Unit {
     /// # Errors
     /// [`StoreFault::Conflict`] if this unit asked before and the folder has changed;
     /// [`StoreFault::TooLarge`] if the unit relies on 256 other folders; the fault of an earlier
-    /// get or checkpoint, if that fault has spoiled the unit.
+    /// get or checkpoint, if that fault has spoiled the unit; [`StoreFault::Unavailable`] if the
+    /// claim on the database is lost or in doubt.
     pub fn folder_revision(&mut self, folder: &str) -> Result<u64, StoreFault> {
         self.check_usable()?;
         let data = &self.store.data();
+        data.database.check_claim()?;
         let is_own =
             |address: &Address| address.space == Space::Data && address.key.starts_with(folder);
         if self.parts().flat_map(|part| part.buffer.keys()).any(is_own) {

@@ -100,7 +100,7 @@ async fn inspection_awaits_commit_under_way() {
     let row = row(&store, "a", b"1");
     let writes = GroupWrites { puts: vec![&row], ..GroupWrites::default() };
     let tables = &under_way.tables;
-    let statements = super::super::group_writes::statements_of(tables, &writes).unwrap();
+    let statements = super::super::group_writes::statements_of(tables, &writes, None).unwrap();
     let mut connection = under_way.connect().await.unwrap();
     run_script(&mut connection, BEGIN_WRITE).await.unwrap();
     for statement in statements {

@@ -1,0 +1,233 @@
+//! Tests of the claim with two data directories on one database, and of databases that lost
+//! commits.
+
+use std::fs;
+use std::time::Duration;
+
+use super::*;
+use crate::claim_watch::ClaimTimes;
+use crate::options::{FlushPolicy, StoreOptions};
+use crate::postgres::PostgresDatabase;
+use crate::postgres_place::PostgresPlace;
+use crate::record::IndexColumns;
+use crate::testing::{ScratchDirectory, TestDatabase, body, data, edit, numbers, put};
+use crate::{SealKey, Store, WriteCondition};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// Times of a claim that only commits renew.
+const IDLE: ClaimTimes =
+    ClaimTimes { claim: HOUR, confirmed: HOUR, renewal: HOUR, poll: Duration::from_millis(10) };
+
+fn key() -> SealKey {
+    SealKey::from_bytes([1; 32])
+}
+
+/// Returns a directory on a new schema with an initialised store.
+async fn initialised() -> ScratchDirectory {
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
+    scratch.open().await.close().await;
+    scratch
+}
+
+async fn hold_with(scratch: &ScratchDirectory, times: ClaimTimes) -> Arc<DataDirectory> {
+    let mut directory = scratch.hold().await;
+    Arc::get_mut(&mut directory).unwrap().claim_times = times;
+    directory
+}
+
+async fn open_with(scratch: &ScratchDirectory, times: ClaimTimes) -> Arc<Store> {
+    hold_with(scratch, times).await.open(key()).await.unwrap()
+}
+
+fn place(scratch: &ScratchDirectory) -> PostgresPlace {
+    let DatabaseChoice::Postgres(place) = scratch.options().database else { panic!("no server") };
+    *place
+}
+
+/// Runs a script without a claim.
+async fn edit_beside(scratch: &ScratchDirectory, script: &str) {
+    let database = PostgresDatabase::open(&place(scratch), FlushPolicy::EveryCommit).await;
+    database.unwrap().edit(script).await;
+}
+
+async fn expire(scratch: &ScratchDirectory) {
+    let past = "UPDATE writer SET until = CURRENT_TIMESTAMP - INTERVAL '1 second'";
+    edit_beside(scratch, past).await;
+}
+
+/// Writes until dropped.
+async fn write_for_ever(store: Arc<Store>) {
+    loop {
+        put(&store, data("busy"), "1").await;
+    }
+}
+
+async fn failed_put(store: &Arc<Store>, name: &str) -> String {
+    let mut unit = store.begin();
+    unit.put(data(name), b"1".to_vec(), IndexColumns::default());
+    unit.commit().await.unwrap_err().to_string()
+}
+
+async fn failed_get(store: &Arc<Store>, name: &str) -> String {
+    store.begin().get(&data(name)).await.err().unwrap().to_string()
+}
+
+fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
+    match outcome {
+        Err(StoreFault::Refused(text)) => text,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("nothing was refused"),
+    }
+}
+
+#[tokio::test]
+async fn renewed_claim_refuses_start_and_opening() {
+    let scratch = initialised().await;
+    let (sealed_beside, beside) = (scratch.beside(), scratch.beside());
+    let sealed = hold_with(&sealed_beside, IDLE).await;
+    let store = open_with(&scratch, IDLE).await;
+    let writing = tokio::spawn(write_for_ever(Arc::clone(&store)));
+    for text in [
+        refusal(sealed.open(key()).await),
+        refusal(DataDirectory::hold(beside.options()).await),
+        refusal(sealed.replace_by_tables(&place(&scratch)).await),
+    ] {
+        let process = format!("another node: process {} on host ", std::process::id());
+        assert!(text.contains(&process) && text.contains("renewed"), "{text}");
+    }
+    writing.abort();
+    assert!(writing.await.unwrap_err().is_cancelled());
+    put(&store, data("a"), "1").await;
+    store.close().await;
+    let store = sealed.open(key()).await.unwrap();
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn expired_claim_is_taken_and_old_node_fenced() {
+    let scratch = initialised().await;
+    let old = open_with(&scratch, IDLE).await;
+    put(&old, data("a"), "1").await;
+    expire(&scratch).await;
+    let beside = scratch.beside();
+    let new = open_with(&beside, IDLE).await;
+    put(&new, data("a"), "2").await;
+    assert_eq!(old.claim_loss(), None, "not noticed yet");
+    let text = failed_put(&old, "b").await;
+    assert!(text.contains("took over") && text.contains(" on host "), "{text}");
+    assert_eq!(failed_put(&old, "b").await, text);
+    assert_eq!(failed_get(&old, "a").await, text, "the record in memory is stale");
+    assert_eq!((old.claim_loss(), old.stopped()), (Some(text.as_str()), Some(text.as_str())));
+    assert_eq!(old.write_condition(), WriteCondition::Stopped);
+    assert_eq!(body(&new, &data("b")).await, None);
+    put(&new, data("b"), "3").await;
+    old.close().await;
+    put(&new, data("b"), "4").await;
+    assert_eq!(body(&new, &data("a")).await.unwrap(), "2");
+}
+
+#[tokio::test]
+async fn idle_node_notices_loss_of_claim() {
+    let scratch = initialised().await;
+    let times = ClaimTimes { renewal: Duration::from_millis(30), ..IDLE };
+    let store = open_with(&scratch, times).await;
+    put(&store, data("a"), "1").await;
+    let renewed = "SELECT 1::bigint FROM writer WHERE until > since + INTERVAL '1 hour'";
+    while numbers(&store, renewed).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let mut changes = store.write_changes();
+    edit_beside(&scratch, "UPDATE writer SET holder = NULL").await;
+    changes.wait_for(|condition| *condition == WriteCondition::Stopped).await.unwrap();
+    let text = failed_get(&store, "a").await;
+    assert!(text.contains("the claim of this node was removed"), "{text}");
+}
+
+#[tokio::test]
+async fn unconfirmed_claim_refuses_records_in_memory() {
+    let scratch = initialised().await;
+    let store = open_with(&scratch, ClaimTimes { confirmed: Duration::ZERO, ..IDLE }).await;
+    put(&store, data("a"), "1").await;
+    let text = failed_get(&store, "a").await;
+    assert!(text.contains("has not confirmed the claim"), "{text}");
+    assert!(store.begin().folder_revision("m/").is_err());
+    assert_eq!((store.claim_loss(), store.write_condition()), (None, WriteCondition::Works));
+}
+
+#[tokio::test]
+async fn killed_process_restarts_at_once_in_directory() {
+    let scratch = initialised().await;
+    // Killed after a commit, and between the claim and the first commit.
+    for with_commit in [true, false] {
+        let store = open_with(&scratch, IDLE).await;
+        if with_commit {
+            put(&store, data("a"), "1").await;
+        }
+        let claims = "SELECT count(holder) FROM writer WHERE until > CURRENT_TIMESTAMP";
+        assert_eq!(numbers(&store, claims).await, [1]);
+    }
+    let store = open_with(&scratch, IDLE).await;
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn claim_of_dead_node_ends_by_either_clock() {
+    let scratch = initialised().await;
+    let (patient, quick) = (scratch.beside(), scratch.beside());
+    let brief = ClaimTimes { claim: Duration::from_millis(50), ..IDLE };
+    let quick_directory = hold_with(&quick, brief).await;
+    drop(open_with(&scratch, IDLE).await);
+    // The claim of an hour was not renewed for the whole time of a claim of the second node.
+    drop(quick_directory.open(key()).await.unwrap());
+    let waiting = tokio::spawn(async move { patient.open().await.close().await });
+    expire(&scratch).await;
+    waiting.await.unwrap();
+}
+
+#[tokio::test]
+async fn close_gives_claim_back() {
+    let scratch = initialised().await;
+    let store = open_with(&scratch, IDLE).await;
+    put(&store, data("a"), "1").await;
+    store.close().await;
+    assert!(failed_get(&store, "a").await.contains("the store is closed"));
+    let database = PostgresDatabase::open(&place(&scratch), FlushPolicy::EveryCommit).await;
+    let free = "SELECT 1 FROM writer WHERE holder IS NULL AND until IS NULL AND place IS NULL";
+    assert_eq!(database.unwrap().query(free).await.len(), 1);
+}
+
+#[tokio::test]
+async fn lost_commits_stop_node_and_its_restart() {
+    let scratch = initialised().await;
+    let store = open_with(&scratch, IDLE).await;
+    put(&store, data("a"), "1").await;
+    let known = numbers(&store, "SELECT commits FROM writer").await[0];
+    edit(&store, "UPDATE writer SET commits = commits - 1").await;
+    let text = failed_put(&store, "b").await;
+    let numbers = [format!("has commit {}", known - 1), format!("knows of commit {known}")];
+    assert!(numbers.iter().all(|number| text.contains(number)), "{text}");
+    assert_eq!(failed_get(&store, "a").await, text);
+    store.close().await;
+    drop(store);
+    let text = refusal(DataDirectory::hold(scratch.options()).await);
+    assert!(numbers.iter().all(|number| text.contains(number)), "{text}");
+    let mark = scratch.path().join("database-mark");
+    assert!(text.contains(mark.to_str().unwrap()), "{text}");
+    fs::remove_file(mark).unwrap();
+    let store = scratch.open().await;
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+    assert_eq!(body(&store, &data("b")).await, None);
+}
+
+#[tokio::test]
+async fn databases_other_than_marked_are_refused() {
+    let (scratch, other) = (initialised().await, initialised().await);
+    let empty = ScratchDirectory::on(TestDatabase::Postgres);
+    let cluster = scratch.hold().await.cluster_id().await.unwrap().unwrap();
+    for (database, reason) in [(&other, "is of cluster"), (&empty, "holds no data")] {
+        let options = StoreOptions { database: database.options().database, ..scratch.options() };
+        let text = refusal(DataDirectory::hold(options).await);
+        assert!(text.contains(reason) && text.contains(&cluster), "{text}");
+    }
+    scratch.open().await.close().await;
+}

@@ -1,0 +1,228 @@
+//! Files of a data directory whose records are on a server: the id of the node, and the last known
+//! commit.
+//!
+//! This file prevents a server that continues on a database which lost acknowledged writes, on the
+//! backup of another cluster, or on an empty database: the directory notes the cluster and the
+//! number of its last known commit, and an opening compares both.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use aws_lc_rs::digest;
+use bulkhead_wire::hexadecimal;
+
+use crate::cipher;
+use crate::directory;
+use crate::fault::StoreFault;
+
+const NODE_FILE: &str = "node-id";
+const MARK_FILE: &str = "database-mark";
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// The identity of a data directory on a machine. Processes with the same id never run at the same
+/// time, because the directory has a lock.
+pub(crate) type NodeId = Vec<u8>;
+
+/// Returns the id of the directory; `None` if the directory has none yet.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the file cannot be read.
+pub(crate) fn read_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> {
+    let path = directory.join(NODE_FILE);
+    let Some(random) = read_if_exists(&path)? else { return Ok(None) };
+    let status = fs::metadata(&path);
+    let status = status.map_err(|error| directory::file_failure("read", &path, &error))?;
+    // A copy of the directory, as in a cloned machine, is another node.
+    let parts = format!("{}/{}/{}", random.trim(), status.ino(), host_name());
+    Ok(Some(digest::digest(&digest::SHA256, parts.as_bytes()).as_ref().to_vec()))
+}
+
+/// Returns the id of the directory, and creates the id if missing.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the file cannot be read or written.
+pub(crate) fn ensure_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> {
+    if let Some(node) = read_node(directory)? {
+        return Ok(Some(node));
+    }
+    let path = directory.join(NODE_FILE);
+    let random = hexadecimal::text(&cipher::random::<16>()?);
+    directory::write_whole(&path, format!("{random}\n").as_bytes())
+        .map_err(|error| directory::file_failure("create", &path, &error))?;
+    directory::flush(directory)?;
+    read_node(directory)
+}
+
+/// Returns the words for this process in the messages of other nodes.
+pub(crate) fn process_name() -> String {
+    format!("process {} on host {}", std::process::id(), host_name())
+}
+
+fn host_name() -> String {
+    let name = fs::read_to_string(HOST_NAME).unwrap_or_default();
+    match name.trim() {
+        "" => "unknown".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn read_if_exists(path: &Path) -> Result<Option<String>, StoreFault> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(directory::file_failure("read", path, &error)),
+    }
+}
+
+/// The file with the cluster and the number of its last known commit.
+pub(crate) struct MarkFile {
+    directory: PathBuf,
+    cluster: String,
+    /// Number in the file; 0 without a file.
+    commits: AtomicI64,
+}
+
+impl MarkFile {
+    /// Reads the mark of `directory` for a database of `cluster`.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`] if the mark is of another cluster, or cannot be understood;
+    /// [`StoreFault::Unavailable`] if the file cannot be read.
+    pub(crate) fn open(directory: &Path, cluster: &str) -> Result<MarkFile, StoreFault> {
+        let mark = read_mark(directory)?;
+        if let Some((marked, _)) = &mark
+            && marked != cluster
+        {
+            return Err(StoreFault::Refused(format!(
+                "the data directory {} belonged to cluster {marked}, and the database is of \
+                 cluster {cluster}; {}",
+                directory.display(),
+                remedy(directory)
+            )));
+        }
+        let commits = AtomicI64::new(mark.map_or(0, |(_, commits)| commits));
+        Ok(MarkFile { directory: directory.to_owned(), cluster: cluster.to_owned(), commits })
+    }
+
+    /// Returns the number of the commit in the file; 0 without a file.
+    pub(crate) fn commits(&self) -> i64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Writes a number that is higher than the number in the file. A mark that cannot be written
+    /// stays: the mark is an additional proof, and the commits do not depend on the file.
+    pub(crate) fn raise(&self, commits: i64) {
+        if commits <= self.commits() {
+            return;
+        }
+        let text = format!("cluster {}\ncommits {commits}\n", self.cluster);
+        let path = self.directory.join(MARK_FILE);
+        if directory::write_whole(&path, text.as_bytes()).is_ok() {
+            self.commits.store(commits, Ordering::Relaxed);
+            _ = directory::flush(&self.directory);
+        }
+    }
+
+    /// Returns the fault for a database with fewer commits than a server knows of.
+    pub(crate) fn lost_commits(&self, database: &Path, found: i64, known: i64) -> String {
+        format!(
+            "{} has commit {found}, and this server knows of commit {known}: acknowledged writes \
+             are lost, as after a failover to a standby that was behind, or after the restore of a \
+             backup; {}",
+            database.display(),
+            remedy(&self.directory)
+        )
+    }
+}
+
+/// Checks that no database belonged to the directory, because the database has no data.
+///
+/// # Errors
+/// [`StoreFault::Refused`] if a database belonged to the directory.
+pub(crate) fn check_unmarked(directory: &Path, database: &Path) -> Result<(), StoreFault> {
+    let Some((cluster, commits)) = read_mark(directory)? else { return Ok(()) };
+    Err(StoreFault::Refused(format!(
+        "{} holds no data, and the data directory {} belonged to cluster {cluster} with commit \
+         {commits}; {}",
+        database.display(),
+        directory.display(),
+        remedy(directory)
+    )))
+}
+
+/// Removes the mark, before other data replace the data of the database.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the file cannot be removed.
+pub(crate) fn remove_mark(directory: &Path) -> Result<(), StoreFault> {
+    let path = directory.join(MARK_FILE);
+    match fs::remove_file(&path) {
+        Ok(()) => directory::flush(directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(directory::file_failure("remove", &path, &error)),
+    }
+}
+
+fn remedy(directory: &Path) -> String {
+    format!(
+        "nothing was changed; give the right database, or remove the file {} to accept the \
+         database as found",
+        directory.join(MARK_FILE).display()
+    )
+}
+
+/// Returns the cluster and the number of its commit.
+fn read_mark(directory: &Path) -> Result<Option<(String, i64)>, StoreFault> {
+    let path = directory.join(MARK_FILE);
+    let Some(text) = read_if_exists(&path)? else { return Ok(None) };
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+    let commits = value("commits ").and_then(|number| number.parse().ok());
+    match (value("cluster "), commits) {
+        (Some(cluster), Some(commits)) => Ok(Some((cluster.to_owned(), commits))),
+        _ => Err(StoreFault::Refused(format!(
+            "the file {} does not hold a cluster and a number; {}",
+            path.display(),
+            remedy(directory)
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ScratchDirectory;
+
+    #[test]
+    fn node_id_lasts_and_copy_is_another_node() {
+        let (scratch, copy) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
+        assert_eq!(read_node(scratch.path()), Ok(None));
+        let node = ensure_node(scratch.path()).unwrap();
+        assert!(node.is_some());
+        assert_eq!(ensure_node(scratch.path()).unwrap(), node);
+        fs::copy(scratch.path().join(NODE_FILE), copy.path().join(NODE_FILE)).unwrap();
+        assert_ne!(read_node(copy.path()).unwrap(), node);
+    }
+
+    #[test]
+    fn mark_rises_and_refuses_other_clusters() {
+        let scratch = ScratchDirectory::of_files();
+        let path = scratch.path();
+        assert_eq!(check_unmarked(path, Path::new("db")), Ok(()));
+        let mark = MarkFile::open(path, "a").unwrap();
+        for (raised, number) in [(0, 0), (7, 7), (6, 7)] {
+            mark.raise(raised);
+            assert_eq!(MarkFile::open(path, "a").unwrap().commits(), number);
+        }
+        let refusal = MarkFile::open(path, "b").err().unwrap().to_string();
+        assert!(refusal.contains("cluster a") && refusal.contains(MARK_FILE), "{refusal}");
+        assert!(check_unmarked(path, Path::new("db")).is_err());
+        fs::write(path.join(MARK_FILE), "commits x").unwrap();
+        assert!(MarkFile::open(path, "a").is_err());
+        remove_mark(path).unwrap();
+        remove_mark(path).unwrap();
+        assert_eq!(MarkFile::open(path, "b").unwrap().commits(), 0);
+    }
+}

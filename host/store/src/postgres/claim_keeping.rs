@@ -1,0 +1,203 @@
+//! Taking, renewing and giving back the claim of this process.
+//!
+//! This file prevents an idle node from serving records in memory after another node took the
+//! database: the claim is renewed, and its loss found, without a request.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use tokio::time::{sleep, timeout};
+
+use crate::claim_watch::ClaimingNode;
+use crate::clock::steady_milliseconds;
+use crate::fault::StoreFault;
+use crate::postgres_place::PostgresPlace;
+use crate::write_failure::WriteFailure;
+
+use super::connections::{BrokenTransaction, PostgresDatabase, WriterSlot, pause_before};
+use super::held_claim::{self, ClaimVerdict, ClaimWait, HeldClaim};
+use super::postgres_error::{PostgresError, WritePhase};
+use super::readers::discard;
+use super::server_address::{TableNames, name_of};
+use super::server_connector::ServerConnector;
+use super::statement_draft::run_script;
+
+/// Maximum time of a renewal, and of the message that gives a claim back.
+const RENEWAL_TIME: Duration = Duration::from_secs(5);
+/// Maximum attempts to take a claim that other transactions interfere with.
+const ATTEMPTS: u32 = 8;
+
+impl PostgresDatabase {
+    /// As [`Database::take_claim`](crate::database::Database::take_claim).
+    pub(crate) async fn take_claim(&self, node: ClaimingNode) -> Result<(), StoreFault> {
+        let (mut wait, mut interfered) = (ClaimWait::default(), 0);
+        loop {
+            match self.try_claim(&node, &mut wait).await {
+                Ok(Some(taken)) => {
+                    let claim = HeldClaim::new(self.name().to_owned(), node, taken);
+                    claim.node.mark.raise(taken.1);
+                    self.set_claim(claim);
+                    return Ok(());
+                }
+                Ok(None) => sleep(node.times.poll).await,
+                Err(ClaimFault::Broken(error))
+                    if error.is_interference() && interfered < ATTEMPTS =>
+                {
+                    interfered += 1;
+                    pause_before(interfered).await;
+                }
+                Err(ClaimFault::Broken(error)) => return Err(error.into()),
+                Err(ClaimFault::Refused(fault)) => return Err(fault),
+            }
+        }
+    }
+
+    /// Takes the claim if the claim is free. Returns the reading of the steady clock before the
+    /// transaction, and the number of the last commit.
+    async fn try_claim(
+        &self,
+        node: &ClaimingNode,
+        wait: &mut ClaimWait,
+    ) -> Result<Option<(u64, i64)>, ClaimFault> {
+        let mut writer = self.writer().await;
+        let begun = steady_milliseconds();
+        let mut connection = self.begin(&mut writer).await?;
+        let found = held_claim::find(&mut connection, &self.tables, "").await?;
+        let verdict = match &found {
+            Some(found) => wait.judge(found, (self.name(), node))?,
+            None => return Err(ClaimFault::Refused(no_row(self.name()))),
+        };
+        let taken = match verdict {
+            ClaimVerdict::Free => {
+                let rows = held_claim::taking(&self.tables, node)?.fetch(&mut connection).await?;
+                rows.first().map(held_claim::number_of).transpose()?
+            }
+            ClaimVerdict::Pending => None,
+        };
+        run_script(&mut connection, "COMMIT").await?;
+        writer.put_back(connection);
+        Ok(taken.map(|commits| (begun, commits)))
+    }
+
+    /// As [`Database::claim_pause`](crate::database::Database::claim_pause).
+    pub(crate) fn claim_pause(&self) -> Option<Duration> {
+        Some(self.claim()?.node.times.keeping_pause())
+    }
+
+    /// As [`Database::keep_claim`](crate::database::Database::keep_claim).
+    pub(crate) async fn keep_claim(&self) -> bool {
+        let Some(claim) = self.claim() else { return false };
+        if !claim.watch.is_ended() && claim.watch.age() >= claim.node.times.renewal {
+            let renewed = timeout(RENEWAL_TIME, self.renew_claim(claim)).await;
+            let is_renewed = matches!(renewed, Ok(Ok(())));
+            if !is_renewed && let Err(fault) = claim.watch.check() {
+                self.note_failure(&WriteFailure::Refused(fault));
+            }
+        }
+        self.raise_mark(claim).await;
+        !claim.watch.is_ended()
+    }
+
+    async fn renew_claim(&self, claim: &HeldClaim) -> Result<(), WriteFailure> {
+        let mut writer = self.writer().await;
+        let begun = steady_milliseconds();
+        let beginning = |error| BrokenTransaction::Failed(error, WritePhase::Beginning);
+        let connection = self.begin(&mut writer).await.map_err(beginning);
+        let mut connection = connection.map_err(|broken| self.failure(broken))?;
+        let renewed = self.renew_in(&mut connection, claim).await;
+        let commits = renewed.map_err(|broken| self.failure(broken))?;
+        writer.put_back(connection);
+        claim.confirm(begun, commits);
+        self.note_write();
+        Ok(())
+    }
+
+    async fn renew_in(
+        &self,
+        connection: &mut PgConnection,
+        claim: &HeldClaim,
+    ) -> Result<i64, BrokenTransaction> {
+        let rows = claim.renewal(&self.tables)?.fetch(connection).await?;
+        let commits = self.confirmed_number(connection, &rows).await?;
+        run_script(connection, "COMMIT").await?;
+        Ok(commits)
+    }
+
+    /// Writes the number of the last known commit to the data directory.
+    async fn raise_mark(&self, claim: &HeldClaim) {
+        let (mark, commits) = (claim.node.mark.clone(), claim.commits());
+        if commits > mark.commits() {
+            // The thread of the runtime does not wait for the flush.
+            drop(tokio::task::spawn_blocking(move || mark.raise(commits)).await);
+        }
+    }
+
+    /// Gives the claim back, before the database is closed. A server that cannot be reached keeps
+    /// the claim until the end of its time.
+    pub(super) async fn release_claim(&self, writer: &mut WriterSlot) {
+        let Some(claim) = self.claim() else { return };
+        claim.watch.end();
+        self.raise_mark(claim).await;
+        if claim.watch.lost().is_none() {
+            drop(timeout(RENEWAL_TIME, self.release(writer, claim)).await);
+        }
+    }
+
+    async fn release(
+        &self,
+        writer: &mut WriterSlot,
+        claim: &HeldClaim,
+    ) -> Result<(), PostgresError> {
+        let mut connection = self.begin(writer).await?;
+        claim.release(&self.tables)?.fetch(&mut connection).await?;
+        run_script(&mut connection, "COMMIT").await?;
+        writer.put_back(connection);
+        Ok(())
+    }
+}
+
+/// The reason why a claim was not taken.
+enum ClaimFault {
+    Broken(PostgresError),
+    Refused(StoreFault),
+}
+
+impl From<PostgresError> for ClaimFault {
+    fn from(error: PostgresError) -> ClaimFault {
+        ClaimFault::Broken(error)
+    }
+}
+
+impl From<StoreFault> for ClaimFault {
+    fn from(fault: StoreFault) -> ClaimFault {
+        ClaimFault::Refused(fault)
+    }
+}
+
+fn no_row(database: &Path) -> StoreFault {
+    StoreFault::Refused(format!(
+        "{} has lost the row of its claim, in the table of the writer; restore the database from a \
+         backup",
+        database.display()
+    ))
+}
+
+/// As [`DatabasePlace::check_claim`](crate::database::DatabasePlace::check_claim).
+pub(crate) async fn check_claim(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+) -> Result<(), StoreFault> {
+    let (connector, tables) = (ServerConnector::new(place), TableNames::of(place));
+    let mut wait = ClaimWait::default();
+    loop {
+        let mut connection = connector.connect().await?;
+        let found = held_claim::find(&mut connection, &tables, "").await;
+        discard(connection).await;
+        let Some(found) = found? else { return Err(no_row(&name_of(place))) };
+        match wait.judge(&found, (&name_of(place), node))? {
+            ClaimVerdict::Free => return Ok(()),
+            ClaimVerdict::Pending => sleep(node.times.poll).await,
+        }
+    }
+}
