@@ -55,6 +55,7 @@ mod plugin_signatures;
 mod plugin_sources;
 mod pooled_sessions;
 mod postgres;
+mod postgres_claim;
 mod postgres_places;
 mod postgres_storage;
 mod processes;

@@ -101,6 +101,9 @@ impl PostgresDatabase {
 
     async fn renew_claim(&self, claim: &HeldClaim) -> Result<(), WriteFailure> {
         let mut writer = self.writer().await;
+        if claim.watch.is_ended() {
+            return Ok(());
+        }
         let begun = steady_milliseconds();
         let beginning = |error| BrokenTransaction::Failed(error, WritePhase::Beginning);
         let connection = self.begin(&mut writer).await.map_err(beginning);

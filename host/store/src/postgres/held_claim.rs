@@ -92,7 +92,7 @@ impl HeldClaim {
                 self.node.mark.lost_commits(&self.database, found.commits, known)
             }
             Some(FoundClaim { holder: Some(_), place, since, .. }) => format!(
-                "the node {place} took over {database} at {since}, because the claim of this node \
+                "{database} belongs to another node since {since}: {place}; the claim of this node \
                  had expired; this node answers and writes nothing more; stop one of the nodes, \
                  and unseal or restart this node to take part again"
             ),

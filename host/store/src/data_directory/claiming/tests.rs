@@ -114,7 +114,7 @@ async fn expired_claim_is_taken_and_old_node_fenced() {
     put(&new, data("a"), "2").await;
     assert_eq!(old.claim_loss(), None, "not noticed yet");
     let text = failed_put(&old, "b").await;
-    assert!(text.contains("took over") && text.contains(" on host "), "{text}");
+    assert!(text.contains("another node since") && text.contains(" on host "), "{text}");
     assert_eq!(failed_put(&old, "b").await, text);
     assert_eq!(failed_get(&old, "a").await, text, "the record in memory is stale");
     assert_eq!((old.claim_loss(), old.stopped()), (Some(text.as_str()), Some(text.as_str())));
