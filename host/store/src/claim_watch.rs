@@ -1,5 +1,5 @@
-//! The claim of a node on a database that several machines reach: the claiming process, the times of
-//! the claim, and the certainty that the claim still holds.
+//! The claim of a node on a database that several machines reach: the claiming process, the times
+//! of the claim, and the certainty that the claim still holds.
 //!
 //! This file prevents stale answers from a node that lost its database to another node: a revoked
 //! token must not pass because the record in memory is older than the revocation. Records in memory
@@ -112,7 +112,7 @@ impl ClaimWatch {
         self.end();
     }
 
-    /// Ends the use of records in memory, before the claim is given back, while no transaction runs.
+    /// Ends the use of records in memory, before the claim is given back. No transaction runs.
     pub(crate) fn end(&self) {
         self.certain_until.store(0, Ordering::Relaxed);
     }

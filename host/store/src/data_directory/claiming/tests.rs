@@ -201,10 +201,10 @@ async fn lost_commits_stop_node_and_its_restart() {
     let scratch = initialised().await;
     let store = open_with(&scratch, IDLE).await;
     put(&store, data("a"), "1").await;
-    let known = numbers(&store, "SELECT commits FROM writer").await[0];
+    let expected = numbers(&store, "SELECT commits FROM writer").await[0];
     edit(&store, "UPDATE writer SET commits = commits - 1").await;
     let text = failed_put(&store, "b").await;
-    let numbers = [format!("has commit {}", known - 1), format!("knows of commit {known}")];
+    let numbers = [format!("has commit {}", expected - 1), format!("knows of commit {expected}")];
     assert!(numbers.iter().all(|number| text.contains(number)), "{text}");
     assert_eq!(failed_get(&store, "a").await, text);
     store.close().await;
