@@ -111,8 +111,8 @@ impl PostgresDatabase {
         let renewed = self.renew_in(&mut connection, claim).await;
         let commits = renewed.map_err(|broken| self.failure(broken))?;
         writer.put_back(connection);
+        // A renewal does not show that records can be written, and leaves the condition.
         claim.confirm(begun, commits);
-        self.note_write();
         Ok(())
     }
 

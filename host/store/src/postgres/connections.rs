@@ -381,11 +381,6 @@ impl PostgresDatabase {
         self.condition.note_failure(failure);
     }
 
-    /// Records a write that is not counted.
-    pub(super) fn note_write(&self) {
-        self.condition.note_end(TransactionOutcome::Committed);
-    }
-
     /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
     /// known to be stored.
     pub(crate) fn count_commit(&self, outcome: TransactionOutcome) {
