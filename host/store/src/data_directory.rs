@@ -73,7 +73,7 @@ impl DirectoryProperties {
 }
 
 /// Returns the place of the database with the records.
-fn place_of(options: &StoreOptions) -> DatabasePlace<'_> {
+pub(crate) fn place_of(options: &StoreOptions) -> DatabasePlace<'_> {
     match &options.database {
         DatabaseChoice::SqliteFile => DatabasePlace::SqliteIn(&options.directory),
         DatabaseChoice::Postgres(place) => DatabasePlace::Postgres(place),
@@ -316,7 +316,7 @@ impl DataDirectory {
     }
 
     async fn inspect(&self) -> Result<Option<Arc<DirectoryProperties>>, StoreFault> {
-        let Some(identity) = identity::read(self.place()).await? else { return Ok(None) };
+        let Some(identity) = identity::read_for_start(self.place()).await? else { return Ok(None) };
         self.clock.advance_to(identity.reached());
         Ok(Some(self.note(DirectoryProperties::of(&identity))))
     }

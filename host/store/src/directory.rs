@@ -150,6 +150,14 @@ pub(crate) fn has_unfinished_writes(directory: &Path) -> bool {
     })
 }
 
+/// Returns a file that an interrupted initialisation or restore left, if there is one. The next start
+/// completes or removes the change.
+pub(crate) fn find_unfinished_change(directory: &Path) -> Option<PathBuf> {
+    let database = database(directory);
+    let files = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));
+    files.into_iter().find(|file| file.exists())
+}
+
 /// Creates the database file with mode 0600, if missing, before SQLite opens the file: SQLite would
 /// make the file readable by others, and gives side files the same mode.
 ///

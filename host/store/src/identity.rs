@@ -6,6 +6,7 @@
 //! written before format, cluster and key agree.
 
 mod meta;
+pub(crate) mod migration_mark;
 
 use std::path::Path;
 
@@ -20,7 +21,8 @@ use crate::seal::Seal;
 use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 pub(crate) use meta::{
-    automatic_rows, holders_rows, keyring_row, restore_removal, restore_rows, time_row,
+    automatic_rows, copied_rows, holders_rows, keyring_row, migration_position, migration_row,
+    restore_removal, restore_rows, time_row,
 };
 use meta::{number, row};
 
@@ -236,19 +238,42 @@ pub(crate) async fn read(place: DatabasePlace<'_>) -> Result<Option<StoreIdentit
     rows.map(|rows| of_own_format(&rows, &place.name())).transpose()
 }
 
+/// Reads the identity like [`read`], for a process that will write to the database.
+///
+/// # Errors
+/// As [`read`]; [`StoreFault::Refused`] if the data were migrated to another database.
+pub(crate) async fn read_for_start(
+    place: DatabasePlace<'_>,
+) -> Result<Option<StoreIdentity>, StoreFault> {
+    let Some(rows) = place.read_identity().await? else { return Ok(None) };
+    migration_mark::refuse_migrated(place, &rows)?;
+    of_own_format(&rows, &place.name()).map(Some)
+}
+
 /// Checks that the database is ours, and creates and changes nothing, unlike [`read`]. A database
 /// with the unfinished writes of a dead process is not looked at: no reader could leave its files
 /// alone.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read_for_start`].
 pub(crate) async fn examine(place: DatabasePlace<'_>) -> Result<(), StoreFault> {
-    let rows = place.examine().await?;
-    let identity = rows.map(|rows| of_own_format(&rows, &place.name()));
-    identity.transpose().map(drop)
+    let Some(rows) = place.examine().await? else { return Ok(()) };
+    migration_mark::refuse_migrated(place, &rows)?;
+    of_own_format(&rows, &place.name()).map(drop)
 }
 
-fn of_own_format(rows: &MetaRows, path: &Path) -> Result<StoreIdentity, StoreFault> {
+/// Reads the identity from the rows of the database at `path`.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn of_own_format(rows: &MetaRows, path: &Path) -> Result<StoreIdentity, StoreFault> {
+    if migration_position(rows).is_some() {
+        return Err(StoreFault::Refused(format!(
+            "{} holds an unfinished migration and no complete data; run `bulkhead operator \
+             migrate` with the same configuration again, or choose another place for the data",
+            path.display()
+        )));
+    }
     let format = rows.get(row::FORMAT).map_or(b"unknown".as_slice(), Vec::as_slice);
     if format != FORMAT.as_bytes() {
         return Err(StoreFault::Refused(format!(

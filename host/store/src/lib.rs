@@ -32,7 +32,8 @@
 //! - `store` → `unit`, `scan`: the interface to the layers above;
 //! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store;
 //! - `snapshot` (with `snapshot_places`, `disk_space`): saving a store, restoring and checking such
-//!   files.
+//!   files;
+//! - `migration`: copying a store from one database to another.
 //!
 //! Not prevented: an intruder who restores an older copy of a row or of the whole data directory,
 //! or removes rows. The remaining content of the file opens as before. The security page of the
@@ -48,6 +49,7 @@
 //! → folders → snapshot_places → shamir → keyring → root_seals → seal → rows → due → raw_record
 //! → committed_state → postgres → sqlite → database → identity → revision → work → cache → stored
 //! → open_data → plan → committer → store → data_directory → scan → unit → dev_seal → snapshot
+//! → migration
 //! ```
 
 mod activity;
@@ -71,6 +73,7 @@ mod folders;
 mod identity;
 mod keyring;
 mod meta_rows;
+mod migration;
 mod node_files;
 mod open_data;
 mod options;
@@ -116,6 +119,7 @@ pub use disk_space::DiskShortage;
 pub use due::{DueLanes, DueRecord};
 pub use fault::StoreFault;
 pub use keyring::KeyStatus;
+pub use migration::{MigrationEvent, MigrationReport, migrate, remove_migration_mark};
 pub use options::{DatabaseChoice, FlushPolicy, StoreOptions};
 pub use postgres_place::{
     PasswordSource, PostgresPlace, PostgresServer, PostgresTls, PostgresTlsMode, SessionTarget,

@@ -16,7 +16,8 @@ pub(crate) enum FillFault {
 }
 
 /// A row of `record` as stored.
-#[cfg_attr(test, derive(Clone, Debug, PartialEq, Eq))]
+#[derive(PartialEq, Eq)]
+#[cfg_attr(test, derive(Clone, Debug))]
 pub(crate) struct RawRecord {
     pub(crate) space: i64,
     pub(crate) key: String,

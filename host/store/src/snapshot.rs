@@ -30,4 +30,5 @@ pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
 pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_directory};
+pub(crate) use row_format::push_record;
 pub use save::{SnapshotOrigin, SnapshotStream};

@@ -162,14 +162,19 @@ pub(crate) async fn body(store: &Arc<Store>, address: &Address) -> Option<String
 
 /// Edits the database behind the store's back, like an intruder with the file.
 pub(crate) async fn edit(store: &Arc<Store>, statement: &'static str) {
-    if let Database::Postgres(database) = store.database() {
+    edit_database(store.database(), statement).await;
+}
+
+/// Edits an open database like [`edit`].
+pub(crate) async fn edit_database(database: &Database, statement: &'static str) {
+    if let Database::Postgres(database) = database {
         return database.edit(&postgres_server::translated(statement)).await;
     }
     let work = async |connection: &mut SqliteConnection| {
         sqlx::raw_sql(statement).execute(connection).await?;
         Ok(TransactionOutcome::Committed)
     };
-    store.database().sqlite().write(work).await.unwrap();
+    database.sqlite().write(work).await.unwrap();
 }
 
 /// Holds the writing connection until `ended`, so that commits wait. Sends `begun` first.

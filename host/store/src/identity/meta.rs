@@ -26,6 +26,52 @@ pub(super) mod row {
     /// The store time at which the data were restored from a snapshot, in milliseconds. No due work
     /// runs before a person removes the row.
     pub(in crate::identity) const RESTORED: &str = "restored";
+    /// The position of a migration that is not complete, instead of all rows above.
+    pub(in crate::identity) const MIGRATION: &str = "migration";
+    /// The place to which the data were migrated.
+    pub(in crate::identity) const MIGRATED: &str = "migrated";
+
+    /// The rows that a migration copies.
+    pub(in crate::identity) const COPIED: [&str; 12] = [
+        FORMAT,
+        CLUSTER,
+        SHARES,
+        THRESHOLD,
+        ROOT,
+        SEAL_KIND,
+        SEAL_KEY_ID,
+        SEAL_WRAPPED_KEY,
+        SEAL_ROOT,
+        KEYRING,
+        TIME,
+        RESTORED,
+    ];
+    /// The rows that belong to a database and not to its data.
+    pub(in crate::identity) const OF_DATABASE: [&str; 3] = ["schema", MIGRATION, MIGRATED];
+}
+
+/// Returns the rows that a migration copies, as changes of another database.
+///
+/// # Errors
+/// The name of a row that this version never writes.
+pub(crate) fn copied_rows(rows: &MetaRows) -> Result<Vec<MetaChange>, String> {
+    let is_of_database = |name: &str| row::OF_DATABASE.contains(&name);
+    let mut copied = Vec::with_capacity(rows.len());
+    for (name, value) in rows.iter().filter(|(name, _)| !is_of_database(name)) {
+        let name = row::COPIED.iter().find(|copied| *copied == name).ok_or_else(|| name.clone())?;
+        copied.push((*name, Some(value.clone())));
+    }
+    Ok(copied)
+}
+
+/// Returns the row of the position of a migration, or the removal of the row.
+pub(crate) fn migration_row(position: Option<Vec<u8>>) -> MetaChange {
+    (row::MIGRATION, position)
+}
+
+/// Returns the value of the row of [`migration_row`].
+pub(crate) fn migration_position(rows: &MetaRows) -> Option<&[u8]> {
+    rows.get(row::MIGRATION).map(Vec::as_slice)
 }
 
 /// Returns the row of the sealed keyring.

@@ -79,6 +79,17 @@ pub(crate) async fn drop_copy(place: &PostgresPlace, number: u32) -> Result<(), 
     Ok(removed?)
 }
 
+/// Drops the tables in use, if there are any.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the database failed.
+pub(crate) async fn remove_tables(place: &PostgresPlace) -> Result<(), StoreFault> {
+    let mut connection = connect(place).await?;
+    let removed = run_script(&mut connection, &removal(&TableNames::of(place))).await;
+    discard(connection).await;
+    Ok(removed?)
+}
+
 /// Returns whether there is a copy with any number.
 ///
 /// # Errors

@@ -166,9 +166,7 @@ pub async fn check_directory(
         return Err(empty());
     }
     let _lock = directory::lock_existing(path)?;
-    let database = directory::database(path);
-    let unfinished = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));
-    if let Some(file) = unfinished.iter().find(|file| file.exists()) {
+    if let Some(file) = directory::find_unfinished_change(path) {
         return Err(StoreFault::Refused(format!(
             "{} is left of an interrupted initialisation or restore, and the check changes \
              nothing; start the server once, then check again",

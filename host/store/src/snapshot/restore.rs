@@ -24,9 +24,9 @@ use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::row_format::SnapshotRow;
 use super::save::IdentityRows;
 use crate::data_directory::DataDirectory;
-use crate::database::SCHEMA_COUNT;
+use crate::database::{DatabasePlace, SCHEMA_COUNT};
 use crate::fault::StoreFault;
-use crate::identity::StoreIdentity;
+use crate::identity::{StoreIdentity, migration_mark};
 use crate::options::{DatabaseChoice, StoreOptions};
 use crate::store::Store;
 
@@ -184,6 +184,8 @@ pub async fn restore_directory(
     let prepared = data_directory.prepare_restore(snapshot, RestoreConditions::any()).await?;
     let manifest = prepared.manifest().clone();
     data_directory.put_restored(prepared)?;
+    // The restored data were not migrated.
+    migration_mark::remove_mark(DatabasePlace::SqliteIn(directory)).await?;
     Ok(manifest)
 }
 

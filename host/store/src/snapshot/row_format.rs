@@ -40,7 +40,7 @@ pub(super) fn push_identity(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Resu
 ///
 /// # Errors
 /// As [`push_identity`].
-pub(super) fn push_record(out: &mut Vec<u8>, record: &RawRecord) -> Result<(), StoreFault> {
+pub(crate) fn push_record(out: &mut Vec<u8>, record: &RawRecord) -> Result<(), StoreFault> {
     let mut body = Vec::with_capacity(record.sealed.len() + 256);
     body.extend_from_slice(&record.space.to_be_bytes());
     push_field(&mut body, record.key.as_bytes())?;
