@@ -164,7 +164,7 @@ pub(crate) fn list_commands(begun: &str) -> Option<String> {
 }
 
 /// Commands of the program that are not part of this table.
-pub(crate) const OTHERS: [(&str, &str); 9] = [
+pub(crate) const OTHERS: [(&str, &str); 10] = [
     (
         "plugin inspect",
         "list every endpoint of the plugins in this program (-all: of the server, too)",
@@ -173,6 +173,7 @@ pub(crate) const OTHERS: [(&str, &str); 9] = [
     ("operator snapshot inspect", "print the manifest of a snapshot and check its digests"),
     ("operator raft snapshot inspect", "for scripts of Vault: as `operator snapshot inspect`"),
     ("operator check", "read every record of a data directory or a snapshot, and report damage"),
+    ("operator migrate", "copy all data of a server to another database, and compare every record"),
     ("server", "run a server; -dev starts a server for trials"),
     ("completion", "print the completion script for a shell: bash, zsh or fish"),
     ("help", "print this text"),

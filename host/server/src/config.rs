@@ -15,6 +15,7 @@ mod json_text;
 mod listener;
 mod listener_telemetry;
 mod logging;
+mod migration;
 mod outbound;
 mod plugins;
 mod report;
@@ -34,6 +35,7 @@ pub(crate) use findings::{ConfigNotice, ConfigRefusal};
 pub(crate) use initialize::{InitializeSettings, load as load_initial_blocks};
 pub(crate) use listener::{DEFAULT_ADDRESS, DEFAULT_SCHEDULER_ADDRESS, ListenerConfig};
 pub(crate) use logging::{parse_format as parse_log_format, parse_level as parse_log_level};
+pub(crate) use migration::MigrationConfig;
 pub(crate) use outbound::OutboundSettings;
 pub(crate) use seal::{KeeperAccess, SealSettings};
 pub(crate) use shutdown::ShutdownSettings;
@@ -225,11 +227,7 @@ impl Config {
     /// # Errors
     /// A message with each line, its error and the text to write instead.
     pub(crate) fn read(file: &Path) -> Result<Self, String> {
-        let text = read_text(file)
-            .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-        let is_json = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
-        let read = if is_json { Self::of_json(&text) } else { Self::of(&text) };
-        match read {
+        match parse_file(file)?.and_then(|entries| Self::of_entries(&entries)) {
             Ok(config) => Ok(Self { file: Some(file.to_path_buf()), ..config }),
             Err(refusal) => Err(refusal.message(file)),
         }
@@ -239,16 +237,9 @@ impl Config {
     ///
     /// # Errors
     /// All errors of the text.
+    #[cfg(test)]
     pub(crate) fn of(text: &str) -> Result<Self, ConfigRefusal> {
-        let text = without_mark(text);
-        if text.trim_start().starts_with('{') {
-            return Self::of_json(text);
-        }
-        Self::of_entries(&hcl_text::parse(text)?)
-    }
-
-    fn of_json(text: &str) -> Result<Self, ConfigRefusal> {
-        Self::of_entries(&json_text::parse(without_mark(text))?)
+        Self::of_entries(&parse_text(text, false)?)
     }
 
     fn of_entries(entries: &[ConfigEntry]) -> Result<Self, ConfigRefusal> {
@@ -301,6 +292,26 @@ impl Config {
         let StorageSettings { data, database } = storage::settings(file)?;
         Some(Self { data, database, ..config })
     }
+}
+
+/// Reads and parses `file`: JSON if its name ends so or its text begins with `{`, HCL otherwise.
+///
+/// # Errors
+/// The file cannot be read; inside, the errors of the text.
+fn parse_file(file: &Path) -> Result<Result<Vec<ConfigEntry>, ConfigRefusal>, String> {
+    let text =
+        read_text(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    let is_json = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
+    Ok(parse_text(&text, is_json))
+}
+
+/// Parses the text of a file: JSON if `is_json` or the text begins with `{`, HCL otherwise.
+fn parse_text(text: &str, is_json: bool) -> Result<Vec<ConfigEntry>, ConfigRefusal> {
+    let text = without_mark(text);
+    if is_json || text.trim_start().starts_with('{') {
+        return Ok(json_text::parse(text)?);
+    }
+    Ok(hcl_text::parse(text)?)
 }
 
 /// Removes the byte order mark, which editors on Windows write and HCL does not allow.

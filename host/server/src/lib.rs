@@ -13,6 +13,7 @@
 //! → answer_budget → body → options → answer_body → handed_sockets → http → connection → raw
 //! → listener → service_manager → trace_export → signals → seal_wrapper → process → dev
 //! → production → diagnose → start_check → inspect → snapshot_file → data_check
+//! → migrate
 //! ```
 
 mod answer_body;
@@ -42,6 +43,7 @@ mod http;
 pub mod inspect;
 mod listener;
 pub mod log;
+pub mod migrate;
 pub mod options;
 pub mod process;
 pub mod production;

@@ -11,6 +11,7 @@ use bulkhead_server::handed_sockets::HandedSockets;
 use bulkhead_server::hardening::{harden, restart_without_database_settings};
 use bulkhead_server::inspect;
 use bulkhead_server::log::{ServerLog, report_panics};
+use bulkhead_server::migrate::{self, MigrateAction, ProgressScreen};
 use bulkhead_server::options::{self, LogOptions, ServerAction, ServerMode, USAGE};
 use bulkhead_server::process::ServerProcess;
 use bulkhead_server::snapshot_file::{self, SnapshotAction};
@@ -113,6 +114,9 @@ pub(crate) fn main() -> ExitCode {
         [first, second, rest @ ..] if first == "operator" && second == "check" => {
             run_data_check(rest.iter().cloned())
         }
+        [first, second, rest @ ..] if first == "operator" && second == "migrate" => {
+            run_migrate(rest.iter().cloned())
+        }
         [first, second, third, rest @ ..]
             if first == "operator" && second == "snapshot" && third == "inspect" =>
         {
@@ -212,6 +216,25 @@ fn run_data_check(args: impl Iterator<Item = OsString>) -> ExitCode {
     match checked {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
+        Err(message) => report_failure(1, doing, &message),
+    }
+}
+
+fn run_migrate(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let doing = "migrating the data";
+    let request = match migrate::parse(args) {
+        Ok(MigrateAction::Migrate(request)) => request,
+        Ok(MigrateAction::Help) => return print_usage(migrate::USAGE),
+        Err(message) => return report_failure(2, doing, &message),
+    };
+    let done = restart_without_database_settings().and_then(|()| build_runtime());
+    let done = done.and_then(|runtime| {
+        let (is_terminal, screen) = (io::stderr().is_terminal(), &mut io::stderr());
+        let screen = ProgressScreen::new(screen, is_terminal);
+        runtime.block_on(migrate::run(&request, screen, &mut io::stdout()))
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(message) => report_failure(1, doing, &message),
     }
 }

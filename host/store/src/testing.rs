@@ -42,7 +42,7 @@ macro_rules! on_both_databases {
 }
 pub(crate) use bulkhead_test_database::{TestDatabase, folder as postgres_folder};
 pub(crate) use on_both_databases;
-pub(crate) use postgres_server::{TestPooler, administer, dump as postgres_dump};
+pub(crate) use postgres_server::{TestPooler, administer, dump as postgres_dump, end_sessions};
 
 /// A directory below the system's temporary directory, removed when dropped, with the database of
 /// the stores in the directory.

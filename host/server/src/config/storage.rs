@@ -61,19 +61,25 @@ pub(super) struct StorageSettings {
 
 /// Reads the place of the data.
 pub(super) fn settings(file: &ConfigSection<'_>) -> Option<StorageSettings> {
-    if file.blocks("storage").next().is_none() {
-        file.refuse(missing(file));
+    settings_of(file, "storage")
+}
+
+/// Reads the place of data in the block `name`, which has the words of `storage`.
+pub(super) fn settings_of(file: &ConfigSection<'_>, name: &'static str) -> Option<StorageSettings> {
+    if file.blocks(name).next().is_none() {
+        file.refuse(missing(file, name));
         return None;
     }
     let wanted = BlockKinds {
-        name: "storage",
+        name,
         kinds: ["sqlite", "postgresql"],
         unserved: &STORAGES,
         twice: "leave one of the two out",
     };
     match file.blocks_of_kinds(&wanted) {
         [Some(_), Some(second)] => {
-            file.refuse(second.error("the file has a storage \"sqlite\", too; leave one out"));
+            let both = format!("the file has a {name} \"sqlite\", too; leave one out");
+            file.refuse(second.error(both));
             None
         }
         [Some(sqlite), None] => sqlite_file(&sqlite.section(&SQLITE_WORDS)),
@@ -92,6 +98,7 @@ fn sqlite_file(section: &ConfigSection<'_>) -> Option<StorageSettings> {
     Some(StorageSettings { data, database })
 }
 
-fn missing(file: &ConfigSection<'_>) -> ConfigError {
-    file.error(format!("there is no storage: write {STORAGE_EXAMPLE}"))
+fn missing(file: &ConfigSection<'_>, name: &str) -> ConfigError {
+    let example = STORAGE_EXAMPLE.replacen("storage", name, 1);
+    file.error(format!("there is no {name}: write {example}"))
 }

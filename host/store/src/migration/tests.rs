@@ -13,8 +13,8 @@ use crate::identity;
 use crate::raw_record::RawRecord;
 use crate::record::IndexColumns;
 use crate::testing::{
-    ScratchDirectory, TestDatabase, body, data, edit, edit_database, numbers, on_both_databases,
-    put, put_indexed,
+    ScratchDirectory, TestDatabase, body, data, edit, edit_database, end_sessions, numbers,
+    on_both_databases, put, put_indexed,
 };
 use crate::{Address, DataDirectory, Space, Store};
 
@@ -29,6 +29,8 @@ on_both_databases! {
     destination_with_data_is_refused_unchanged,
     marked_source_starts_again_after_reset,
     unusable_source_is_refused_with_reason,
+    lost_connections_are_retried_to_the_end,
+    refusing_destination_ends_attempts_and_continues_later,
 }
 
 fn other(tested: TestDatabase) -> TestDatabase {
@@ -303,6 +305,53 @@ async fn unusable_source_is_refused_with_reason(tested: TestDatabase) {
     store.close().await;
     let why = refusal(&source, &destination).await;
     assert!(why.contains("schema that this version does not read"), "{why}");
+}
+
+async fn lost_connections_are_retried_to_the_end(tested: TestDatabase) {
+    let (source, destination) = (filled(tested).await, ScratchDirectory::on(other(tested)));
+    let (from, to) = (source.options(), destination.options());
+    let migration = Migration::prepare(&from, &to, pace()).await.unwrap();
+    let mut ended = Vec::new();
+    let observe = &mut |event| {
+        let is_step =
+            matches!(event, MigrationEvent::Copied { .. } | MigrationEvent::Compared { .. });
+        if is_step && !ended.contains(&event) {
+            ended.push(event);
+            for options in [&from, &to] {
+                if let DatabaseChoice::Postgres(place) = &options.database {
+                    end_sessions(place);
+                }
+            }
+        }
+    };
+    let report = migration.run(observe).await.unwrap();
+    assert!(ended.len() > rows(&source).await.len() / BATCH, "{ended:?}");
+    assert_eq!(report.records, rows(&source).await.len() as u64);
+    assert!(rows(&destination).await == rows(&source).await);
+    back_to_use(&destination).await.close().await;
+}
+
+async fn refusing_destination_ends_attempts_and_continues_later(tested: TestDatabase) {
+    let (source, destination) = (filled(tested).await, ScratchDirectory::on(other(tested)));
+    let is_copy = |event: &MigrationEvent| matches!(event, MigrationEvent::Copied { .. });
+    assert!(!run_until(&source, &destination, is_copy).await);
+    let options = destination.options();
+    let edit = async |script| {
+        let database = place_of(&options).open(options.flushing).await.unwrap();
+        edit_database(&database, script).await;
+        database.close().await;
+    };
+    edit("CREATE TRIGGER no BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'no'); END").await;
+    let Err(StoreFault::Unavailable(why)) = run(&source, &destination).await else {
+        panic!("the destination took a record");
+    };
+    assert!(why.contains("gave up after") && why.contains("same command again"), "{why}");
+    assert!(start_refusal(&destination).await.contains("unfinished migration"));
+    back_to_use(&source).await.close().await;
+    edit("DROP TRIGGER no").await;
+    let (report, events) = run(&source, &destination).await.unwrap();
+    assert!(matches!(events[0], MigrationEvent::Resumed { records } if records > 0));
+    assert_eq!(report.records, rows(&source).await.len() as u64);
 }
 
 #[tokio::test]

@@ -52,6 +52,15 @@ pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {
     psql(&scripts).stdout
 }
 
+/// Ends all sessions of a test.
+pub(crate) fn end_sessions(place: &PostgresPlace) {
+    let name = &place.application_name;
+    let ends = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}'"
+    );
+    assert!(psql(&[&ends]).status.success());
+}
+
 /// Creates a schema.
 pub(super) fn new_schema() -> PostgresPlace {
     let url = bulkhead_test_database::new_schema(FUNCTIONS);
