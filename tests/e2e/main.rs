@@ -46,6 +46,7 @@ mod logins;
 mod logs;
 mod many_addresses;
 mod metrics;
+mod migrate;
 mod monitoring;
 mod mounts;
 mod mysql;

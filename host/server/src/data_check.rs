@@ -4,12 +4,13 @@
 //! This file prevents a backup that nobody can restore: the check finds damage while the server and
 //! older backups are still there. Nothing is changed.
 
+use crate::config::Config;
 use crate::diagnose::is_json;
 use bulkhead_cli::double_dashes;
 use bulkhead_cli::keyboard::{self, HideInput};
 use bulkhead_core::mounts::StoredMountNames;
 use bulkhead_store::{
-    CheckReport, DataDamage, KeyShare, OpenedRecord, check_directory, check_snapshot,
+    CheckReport, DataDamage, KeyShare, OpenedRecord, check_directory, check_snapshot, check_store,
     read_key_file, read_keys,
 };
 use lexopt::ValueExt;
@@ -21,10 +22,13 @@ use std::path::{Path, PathBuf};
 /// Help text of `bulkhead operator check --help`.
 pub const USAGE: &str = "\
 Usage: bulkhead operator check PATH [-key-file=FILE|-] [-format=json]
+       bulkhead operator check -config=FILE [-key-file=FILE|-] [-format=json]
 
 Reads every record of PATH, a data directory that no server uses or a snapshot, and reports
 damage by mount and record. Nothing is changed, and no server is asked.
 
+  -config=FILE      check the data of the server with this configuration, also on PostgreSQL, where
+                    a server may use the data at the same time
   -key-file=FILE    open every record with the keys in FILE: unseal keys or recovery keys, a key
                     in each line, or the key of a static seal. FILE must not be writable by its
                     group, nor open to others. With - the command asks at the terminal, or reads
@@ -46,9 +50,18 @@ pub enum DataCheckAction {
 /// The data to check, and the form of the report.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DataCheckRequest {
-    path: PathBuf,
+    data: CheckedData,
     key_file: Option<PathBuf>,
     json: bool,
+}
+
+/// The data to check.
+#[derive(Debug, PartialEq, Eq)]
+enum CheckedData {
+    /// A data directory or a snapshot.
+    Path(PathBuf),
+    /// The data of the server with this configuration file.
+    Configuration(PathBuf),
 }
 
 /// The terminal or pipe from which keys are read.
@@ -67,7 +80,7 @@ pub struct KeyInput<'a> {
 /// A message for standard error; the process then exits with code 2.
 pub fn parse(args: impl Iterator<Item = OsString>) -> Result<DataCheckAction, String> {
     use lexopt::Arg::{Long, Short, Value};
-    let (mut path, mut key_file, mut json) = (None, None, false);
+    let (mut data, mut key_file, mut json) = (None, None, false);
     let mut parser = lexopt::Parser::from_args(double_dashes(args));
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
@@ -83,15 +96,23 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<DataCheckAction, St
                 let value = parser.value().and_then(|value| value.string());
                 json = is_json(&value.map_err(|error| error.to_string())?)?;
             }
-            Value(value) if path.is_none() && !value.is_empty() => path = Some(value.into()),
+            Long("config") if data.is_none() => {
+                let value = parser.value().map_err(|error| error.to_string())?;
+                data = Some(CheckedData::Configuration(value.into()));
+            }
+            Value(value) if data.is_none() && !value.is_empty() => {
+                data = Some(CheckedData::Path(value.into()));
+            }
             other => {
                 let other = other.unexpected();
                 return Err(format!("{other}; see `bulkhead operator check -help`"));
             }
         }
     }
-    let path = path.ok_or("no data are named; give a data directory or the file of a snapshot")?;
-    Ok(DataCheckAction::Check(DataCheckRequest { path, key_file, json }))
+    let data = data.ok_or(
+        "no data are named; give a data directory, the file of a snapshot, or -config=FILE",
+    )?;
+    Ok(DataCheckAction::Check(DataCheckRequest { data, key_file, json }))
 }
 
 /// Checks the data and prints the report. Returns whether there is no damage.
@@ -103,7 +124,6 @@ pub async fn run(
     input: KeyInput<'_>,
     out: &mut dyn Write,
 ) -> Result<bool, String> {
-    let path = &request.path;
     let shares = match &request.key_file {
         None => Vec::new(),
         Some(file) if file == Path::new("-") => ask_keys(input)?,
@@ -111,9 +131,13 @@ pub async fn run(
     };
     let mut names = StoredMountNames::default();
     let mut learn = |record: OpenedRecord<'_>| names.learn(record.address, record.body);
-    let checked = match path.is_dir() {
-        true => check_directory(path, shares, &mut learn).await,
-        false => check_snapshot(path, shares, &mut learn).await,
+    let checked = match &request.data {
+        CheckedData::Configuration(file) => {
+            let options = Config::read(file)?.store_options();
+            check_store(&options, shares, &mut learn).await
+        }
+        CheckedData::Path(path) if path.is_dir() => check_directory(path, shares, &mut learn).await,
+        CheckedData::Path(path) => check_snapshot(path, shares, &mut learn).await,
     };
     let report = checked.map_err(|fault| fault.to_string())?;
     let printed = match request.json {

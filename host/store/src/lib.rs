@@ -133,8 +133,8 @@ pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use snapshot::{
     CheckReport, CheckedSnapshot, DataDamage, OpenedRecord, PreparedRestore, RestoreConditions,
     SnapshotManifest, SnapshotOrigin, SnapshotStream, SnapshotSummary, check_directory,
-    check_snapshot, inspect_snapshot, inspect_snapshot_while, read_key_file, read_keys,
-    restore_directory,
+    check_snapshot, check_store, inspect_snapshot, inspect_snapshot_while, read_key_file,
+    read_keys, restore_directory,
 };
 pub use store::Store;
 pub use stored_limit::StoredLimit;

@@ -25,7 +25,9 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-pub use check::{CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot};
+pub use check::{
+    CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot, check_store,
+};
 pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};

@@ -10,9 +10,13 @@ fn parse_words(words: &[&str]) -> Result<DataCheckAction, String> {
 #[test]
 fn check_needs_path_and_takes_key_file() {
     let request = |key_file: Option<&str>, json| {
-        let (path, key_file) = (PathBuf::from("data"), key_file.map(PathBuf::from));
-        Ok(DataCheckAction::Check(DataCheckRequest { path, key_file, json }))
+        let (data, key_file) =
+            (CheckedData::Path(PathBuf::from("data")), key_file.map(PathBuf::from));
+        Ok(DataCheckAction::Check(DataCheckRequest { data, key_file, json }))
     };
+    let data = CheckedData::Configuration(PathBuf::from("b.hcl"));
+    let of_server = DataCheckRequest { data, key_file: None, json: false };
+    assert_eq!(parse_words(&["-config=b.hcl"]), Ok(DataCheckAction::Check(of_server)));
     assert_eq!(parse_words(&["data"]), request(None, false));
     assert_eq!(parse_words(&["-key-file=k", "data", "-format=json"]), request(Some("k"), true));
     assert_eq!(parse_words(&["-key-file", "-", "data"]), request(Some("-"), false));
@@ -20,6 +24,7 @@ fn check_needs_path_and_takes_key_file() {
     for (words, part) in [
         (&[][..], "no data are named"),
         (&["a", "b"], "operator check -help"),
+        (&["a", "-config=b"], "operator check -help"),
         (&["a", "-key-file="], "single file"),
         (&["a", "-format=xml"], "use json or table"),
     ] {
@@ -67,7 +72,8 @@ fn report_names_damage_with_control_characters_escaped() {
 async fn missing_and_empty_data_are_refused() {
     let directory = std::env::temp_dir().join(format!("bulkhead-check-{}", std::process::id()));
     for (path, part) in [(&directory, "cannot open"), (&directory, "holds no data")] {
-        let request = DataCheckRequest { path: path.clone(), key_file: None, json: false };
+        let request =
+            DataCheckRequest { data: CheckedData::Path(path.clone()), key_file: None, json: false };
         let (mut stdin, mut screen) = (&b""[..], Vec::new());
         let input = KeyInput { stdin: &mut stdin, screen: &mut screen, hide: None };
         let why = run(&request, input, &mut Vec::new()).await.unwrap_err();

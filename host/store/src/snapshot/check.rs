@@ -18,6 +18,7 @@ use crate::directory;
 use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
 use crate::meta_rows::MetaRows;
+use crate::options::{DatabaseChoice, StoreOptions};
 use crate::raw_record::RawRecord;
 use crate::record::Address;
 use crate::seal::Seal;
@@ -156,14 +157,8 @@ pub async fn check_directory(
     shares: Vec<KeyShare>,
     observe: &mut dyn FnMut(OpenedRecord<'_>),
 ) -> Result<CheckReport, StoreFault> {
-    let empty = || {
-        StoreFault::Refused(format!(
-            "{} holds no data; name the data directory of a server, or a snapshot",
-            path.display()
-        ))
-    };
     if !directory::holds_database(path)? {
-        return Err(empty());
+        return Err(empty(path));
     }
     let _lock = directory::lock_existing(path)?;
     if let Some(file) = directory::find_unfinished_change(path) {
@@ -173,16 +168,50 @@ pub async fn check_directory(
             file.display()
         )));
     }
-    let identity = identity::read(DatabasePlace::SqliteIn(path)).await?.ok_or_else(empty)?;
-    let mut check = RecordCheck::new(open_seal(&identity, shares, path)?, observe);
-    let mut reader = DatabasePlace::SqliteIn(path).open_for_check().await?;
+    check_place(DatabasePlace::SqliteIn(path), shares, observe).await
+}
+
+/// Checks the data of a store. A directory is checked like [`check_directory`]; tables on a server
+/// may be in use, and the check sees one state of the tables.
+///
+/// # Errors
+/// As [`check_directory`].
+pub async fn check_store(
+    options: &StoreOptions,
+    shares: Vec<KeyShare>,
+    observe: &mut dyn FnMut(OpenedRecord<'_>),
+) -> Result<CheckReport, StoreFault> {
+    match &options.database {
+        DatabaseChoice::SqliteFile => check_directory(&options.directory, shares, observe).await,
+        DatabaseChoice::Postgres(place) => {
+            check_place(DatabasePlace::Postgres(place), shares, observe).await
+        }
+    }
+}
+
+async fn check_place(
+    place: DatabasePlace<'_>,
+    shares: Vec<KeyShare>,
+    observe: &mut dyn FnMut(OpenedRecord<'_>),
+) -> Result<CheckReport, StoreFault> {
+    let name = place.name();
+    let identity = identity::read(place).await?.ok_or_else(|| empty(&name))?;
+    let mut check = RecordCheck::new(open_seal(&identity, shares, &name)?, observe);
+    let mut reader = place.open_for_check().await?;
     let read = check_database(&mut reader, &mut check).await;
     reader.close().await;
     // A page that cannot be read ends the reading. The report says so.
     if let Err(fault) = read {
-        check.report_damage("the database file", fault.to_string());
+        check.report_damage("the database", fault.to_string());
     }
     Ok(check.report)
+}
+
+fn empty(place: &Path) -> StoreFault {
+    StoreFault::Refused(format!(
+        "{} holds no data; name the data directory of a server, or a snapshot",
+        place.display()
+    ))
 }
 
 /// Lets the database check its file, and checks all records.
@@ -191,7 +220,7 @@ async fn check_database(
     check: &mut RecordCheck<'_>,
 ) -> Result<(), StoreFault> {
     for fault in reader.find_damage().await? {
-        check.report_damage("the database file", fault);
+        check.report_damage("the database", fault);
     }
     let mut records = reader.records();
     while let Some(record) = records.try_next().await? {

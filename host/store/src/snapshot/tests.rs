@@ -15,7 +15,7 @@ use super::row_format::SnapshotRow;
 use super::*;
 use crate::record::IndexColumns;
 use crate::shamir::{KeyShare, SealConfig, split};
-use crate::testing::{ScratchDirectory, data, edit, put, put_indexed};
+use crate::testing::{ScratchDirectory, TestedDatabase, data, edit, put, put_indexed};
 use crate::{AutomaticSeal, DataDirectory, FirstKeys, SealKey, Store, StoreFault};
 
 mod between_databases;
@@ -234,6 +234,33 @@ async fn check_names_damaged_records_of_directory_and_snapshot() {
     let refused = check_snapshot(&path, wrong, &mut |_| {}).await;
     assert!(matches!(refused, Err(StoreFault::WrongKey)));
     assert_eq!(std::fs::read(scratch.path().join("bulkhead.db")).unwrap(), before);
+}
+
+#[tokio::test]
+async fn tables_in_use_are_checked_in_one_state() {
+    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let key = || vec![SealKey::from_bytes([1; 32]).share()];
+    let options = scratch.options();
+    let empty = check_store(&options, key(), &mut |_| {}).await;
+    assert!(matches!(empty, Err(StoreFault::Refused(text)) if text.contains("holds no data")));
+    let store = scratch.open().await;
+    put(&store, data("mount/a"), "1").await;
+    put(&store, data("mount/b"), "1").await;
+    edit(&store, "UPDATE record SET sealed = x'00' WHERE key = 'mount/b'").await;
+    let mut opened = Vec::new();
+    let mut keep = |record: OpenedRecord<'_>| opened.push(record.address.to_string());
+    let report = check_store(&options, key(), &mut keep).await.unwrap();
+    assert_eq!((report.records, report.opened), (2, Some(1)));
+    assert_eq!(report.damages[0].place, "data:mount/b");
+    assert_eq!(opened, ["data:mount/a"]);
+    let wrong = vec![SealKey::from_bytes([2; 32]).share()];
+    let refused = check_store(&options, wrong, &mut |_| {}).await;
+    assert!(matches!(refused, Err(StoreFault::WrongKey)));
+    store.close().await;
+    let of_files = ScratchDirectory::of_files();
+    of_files.open().await.close().await;
+    let report = check_store(&of_files.options(), key(), &mut |_| {}).await.unwrap();
+    assert_eq!(report.records, 0);
 }
 
 #[tokio::test]
