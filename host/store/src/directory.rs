@@ -150,8 +150,8 @@ pub(crate) fn has_unfinished_writes(directory: &Path) -> bool {
     })
 }
 
-/// Returns a file that an interrupted initialisation or restore left, if there is one. The next start
-/// completes or removes the change.
+/// Returns a file that an interrupted initialisation or restore left, if there is one. The next
+/// start completes or removes the change.
 pub(crate) fn find_unfinished_change(directory: &Path) -> Option<PathBuf> {
     let database = database(directory);
     let files = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));

@@ -5,10 +5,11 @@
 //! position of the copy, and no server starts on such data. The last transaction replaces this row
 //! by the identity.
 //!
-//! Records are copied sealed, in the order of their first write, and no key is needed. Each batch is
-//! a transaction that also moves the position: number and digest of the copied records. A migration
-//! that was interrupted reads the source again up to the position and compares the digest. If the
-//! digests differ, or the destination has another number of records, the copy begins again.
+//! Records are copied sealed, in the order of their first write, and no key is needed. Each batch
+//! is a transaction that also moves the position: number and digest of the copied records. A
+//! migration that was interrupted reads the source again up to the position and compares the
+//! digest. If the digests differ, or the destination has another number of records, the copy begins
+//! again.
 //!
 //! - `position`: the row, and the digest of records;
 //! - `source`, `destination`: the checks and operations of both ends;
@@ -114,9 +115,10 @@ struct Migration<'a> {
     position: u64,
 }
 
-/// Copies all data of the store at `source` to the store at `destination`, and compares every record.
-/// No server may use either store. The source is only read; at the end, the source is marked, so
-/// that no server starts on the source. If the migration was interrupted, another call continues.
+/// Copies all data of the store at `source` to the store at `destination`, and compares every
+/// record. No server may use either store. The source is only read; at the end, the source is
+/// marked, so that no server starts on the source. If the migration was interrupted, another call
+/// continues.
 ///
 /// # Errors
 /// [`StoreFault::Refused`] if a store is in use, both are the same, the source is not initialised,
@@ -178,6 +180,9 @@ impl<'a> Migration<'a> {
             let before = self.position;
             let fault = match self.attempt(observe).await {
                 Ok(records) => return Ok(self.report(records)),
+                Err(StepFault::Final(fault @ StoreFault::Unavailable(_))) if self.is_begun => {
+                    return Err(self.end_attempts(&fault));
+                }
                 Err(StepFault::Final(fault)) => return Err(fault),
                 Err(StepFault::Transient(fault)) if !self.is_begun => return Err(fault),
                 Err(StepFault::Transient(fault)) => fault,
@@ -186,16 +191,21 @@ impl<'a> Migration<'a> {
                 (attempt, pause) = (1, self.pace.first_pause);
             }
             if attempt >= MAX_ATTEMPTS {
-                return Err(StoreFault::Unavailable(format!(
-                    "{fault}; the migration gave up after {} records, and no server starts on the \
-                     destination; run the same command again to continue",
-                    self.position
-                )));
+                return Err(self.end_attempts(&fault));
             }
             observe(MigrationEvent::Retrying { fault: fault.to_string(), pause });
             tokio::time::sleep(pause).await;
             (attempt, pause) = (attempt + 1, pause * 2);
         }
+    }
+
+    /// Returns the error of a migration that ends here, with the way to go on.
+    fn end_attempts(&self, fault: &StoreFault) -> StoreFault {
+        StoreFault::Unavailable(format!(
+            "{fault}; the migration gave up after {} records, and no server starts on the \
+             destination; run the same command again to continue",
+            self.position
+        ))
     }
 
     /// Opens the destination, and continues the migration from its position to the end. Returns the

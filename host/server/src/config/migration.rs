@@ -1,7 +1,7 @@
 //! The file of `bulkhead operator migrate`: a source and a destination.
 //!
-//! This file prevents a migration from a place that the server's configuration reads otherwise: both
-//! blocks have the words of `storage`, and the same function reads the blocks.
+//! This file prevents a migration from a place that the server's configuration reads otherwise:
+//! both blocks have the words of `storage`, and the same function reads the blocks.
 
 use super::findings::{ConfigFindings, ConfigNotice, ConfigRefusal};
 use super::parse_file;

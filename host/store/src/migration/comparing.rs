@@ -1,10 +1,9 @@
 //! The second pass over the records: every record of the destination against the source.
 
-use futures_util::TryStreamExt as _;
-
 use crate::database::{Database, DatabaseReader};
 use crate::fault::StoreFault;
 
+use super::copying::read_row;
 use super::step_fault::StepFault;
 use super::{MigrationEvent, Observer};
 
@@ -37,7 +36,7 @@ async fn compare_records(
     let (mut expected, mut copied) = (source.records(), destination.records());
     let mut records = 0;
     loop {
-        match (expected.try_next().await?, copied.try_next().await?) {
+        match (read_row(&mut expected).await?, read_row(&mut copied).await?) {
             (None, None) => break,
             (Some(Ok(one)), Some(Ok(other))) if one == other => records += 1,
             _ => return Ok(false),

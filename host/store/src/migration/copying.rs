@@ -4,6 +4,7 @@
 //! records up to the position are read again, and their digest is compared with the position.
 
 use std::mem;
+use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
@@ -21,6 +22,8 @@ use super::step_fault::StepFault;
 
 /// Size at which a batch is closed, in bytes. A batch exceeds the size by less than a record.
 const BATCH_BYTES: usize = 2 << 20;
+/// Maximum time for the next record. A server may sort all records before the first.
+const READ_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The copy of all records to an open database.
 pub(super) struct RecordCopy<'a> {
@@ -110,7 +113,7 @@ impl RecordCopy<'_> {
 }
 
 /// The records of a reader.
-type RecordStream<'r> = BoxStream<'r, Result<RawRecordResult, StoreFault>>;
+pub(super) type RecordStream<'r> = BoxStream<'r, Result<RawRecordResult, StoreFault>>;
 
 /// Reads the records up to `position`, and returns whether they are the copied records.
 async fn passes_same_records(
@@ -125,12 +128,28 @@ async fn passes_same_records(
     Ok(passed == *position)
 }
 
+/// Reads the next row.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the database cannot be read, or does not answer.
+pub(super) async fn read_row(
+    records: &mut RecordStream<'_>,
+) -> Result<Option<RawRecordResult>, StoreFault> {
+    let read = tokio::time::timeout(READ_TIMEOUT, records.try_next()).await;
+    read.unwrap_or_else(|_| {
+        Err(StoreFault::Unavailable(format!(
+            "a database sent no record within {} s",
+            READ_TIMEOUT.as_secs()
+        )))
+    })
+}
+
 /// Returns the next record.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] for a record with a column of another type.
+/// [`StoreFault::Refused`] for a record with a column of another type, and as [`read_row`].
 async fn next(records: &mut RecordStream<'_>) -> Result<Option<RawRecord>, StepFault> {
-    match records.try_next().await? {
+    match read_row(records).await? {
         None => Ok(None),
         Some(Ok(record)) => Ok(Some(record)),
         Some(Err(_)) => Err(StepFault::Final(StoreFault::Refused(

@@ -33,8 +33,8 @@ impl<'a> MigrationDestination<'a> {
     /// Creates and locks the directory of a database file.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if a process holds the directory, or a restore was interrupted there;
-    /// [`StoreFault::Unavailable`] if the directory cannot be used.
+    /// [`StoreFault::Refused`] if a process holds the directory, or a restore was interrupted
+    /// there; [`StoreFault::Unavailable`] if the directory cannot be used.
     pub(super) fn hold(options: &'a StoreOptions) -> Result<MigrationDestination<'a>, StoreFault> {
         let directory = options.directory.as_path();
         let lock = match &options.database {

@@ -218,7 +218,8 @@ async fn changed_copy_is_found_and_copied_again(tested: TestDatabase) {
     let source = filled(tested).await;
     let destination = ScratchDirectory::on(other(tested));
     let total = rows(&source).await.len() as u64;
-    let is_last = |event: &MigrationEvent| matches!(event, MigrationEvent::Copied { records, .. } if *records == total);
+    let is_last =
+        |event: &MigrationEvent| *event == MigrationEvent::Copied { records: total, total };
     assert!(!run_until(&source, &destination, is_last).await);
     let options = destination.options();
     let database = place_of(&options).open(options.flushing).await.unwrap();
