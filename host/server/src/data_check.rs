@@ -6,6 +6,7 @@
 
 use crate::config::Config;
 use crate::diagnose::is_json;
+use crate::production::environment;
 use bulkhead_cli::double_dashes;
 use bulkhead_cli::keyboard::{self, HideInput};
 use bulkhead_core::mounts::StoredMountNames;
@@ -133,7 +134,7 @@ pub async fn run(
     let mut learn = |record: OpenedRecord<'_>| names.learn(record.address, record.body);
     let checked = match &request.data {
         CheckedData::Configuration(file) => {
-            let options = Config::read(file)?.store_options();
+            let options = Config::read(file)?.store_options(&environment)?;
             check_store(&options, shares, &mut learn).await
         }
         CheckedData::Path(path) if path.is_dir() => check_directory(path, shares, &mut learn).await,

@@ -211,7 +211,8 @@ fn run_data_check(args: impl Iterator<Item = OsString>) -> ExitCode {
         screen: &mut io::stderr(),
         hide: io::stdin().is_terminal().then_some(hide),
     };
-    let checked = build_runtime()
+    let checked = restart_without_database_settings()
+        .and_then(|()| build_runtime())
         .and_then(|runtime| runtime.block_on(data_check::run(&request, input, &mut io::stdout())));
     match checked {
         Ok(true) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ mod progress;
 pub use progress::ProgressScreen;
 
 use crate::config::MigrationConfig;
+use crate::production::environment;
 use bulkhead_cli::double_dashes;
 use bulkhead_store::{MigrationReport, remove_migration_mark};
 use lexopt::ValueExt;
@@ -127,7 +128,8 @@ pub async fn run(
     mut screen: ProgressScreen<'_>,
     out: &mut dyn Write,
 ) -> Result<(), String> {
-    let MigrationConfig { source, destination, notices } = MigrationConfig::read(&request.file)?;
+    let MigrationConfig { source, destination, notices } =
+        MigrationConfig::read(&request.file, &environment)?;
     for notice in &notices {
         screen.line(&format!("{}, {notice}", request.file.display()));
     }

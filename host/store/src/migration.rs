@@ -284,7 +284,11 @@ impl<'a> Migration<'a> {
     /// Marks the source, and writes the identity of the source to the destination.
     async fn finish(&mut self, database: &Database, rows: &MetaRows) -> Result<(), StepFault> {
         let identity = self.source.copied_rows(rows)?;
+        self.destination.forget_database()?;
+        self.source.check_unclaimed().await?;
         self.unmarked = self.source.mark(&self.destination.name()).await.err();
+        // A server that started before the mark holds the claim now.
+        self.source.check_unclaimed().await?;
         self.compared = Some(self.position);
         destination::finish(database, identity).await
     }

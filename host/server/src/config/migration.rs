@@ -5,6 +5,7 @@
 
 use super::findings::{ConfigFindings, ConfigNotice, ConfigRefusal};
 use super::parse_file;
+use super::seal::SealEnvironment;
 use super::section::{ConfigSection, SectionWords, harmless};
 use super::storage::{StorageSettings, settings_of};
 use super::tree::ConfigEntry;
@@ -32,12 +33,23 @@ impl MigrationConfig {
     /// Reads `file` in the syntax of the server's configuration.
     ///
     /// # Errors
-    /// A message with each line, its error and the text to write instead.
-    pub(crate) fn read(file: &Path) -> Result<Self, String> {
-        let read = parse_file(file)?.and_then(|entries| Self::of_entries(&entries));
-        read.map_err(|refusal| refusal.message(file))
+    /// A message with each line, its error and the text to write instead; an unusable source of a
+    /// connection URL.
+    pub(crate) fn read(file: &Path, environment: SealEnvironment<'_>) -> Result<Self, String> {
+        let read = parse_file(file)?.and_then(|entries| MigrationFile::of_entries(&entries));
+        read.map_err(|refusal| refusal.message(file))?.load(environment)
     }
+}
 
+/// The settings of the file, before sources outside of the file are read.
+#[derive(Debug)]
+struct MigrationFile {
+    source: StorageSettings,
+    destination: StorageSettings,
+    notices: Vec<ConfigNotice>,
+}
+
+impl MigrationFile {
     fn of_entries(entries: &[ConfigEntry]) -> Result<Self, ConfigRefusal> {
         let findings = ConfigFindings::default();
         let file = ConfigSection::root(entries, &WORDS, &findings);
@@ -45,13 +57,17 @@ impl MigrationConfig {
         let destination = settings_of(&file, "storage_destination");
         let (places, notices) = findings.conclude(source.zip(destination))?;
         let (source, destination) = places;
-        Ok(Self { source: options(source), destination: options(destination), notices })
+        Ok(Self { source, destination, notices })
     }
-}
 
-fn options(place: StorageSettings) -> StoreOptions {
-    let StorageSettings { data, database } = place;
-    StoreOptions { database, ..StoreOptions::at(data) }
+    fn load(self, environment: SealEnvironment<'_>) -> Result<MigrationConfig, String> {
+        let options = |StorageSettings { data, database }: StorageSettings| {
+            let database = database.load(environment)?;
+            Ok::<_, String>(StoreOptions { database, ..StoreOptions::at(data) })
+        };
+        let (source, destination) = (options(self.source)?, options(self.destination)?);
+        Ok(MigrationConfig { source, destination, notices: self.notices })
+    }
 }
 
 #[cfg(test)]
@@ -64,14 +80,14 @@ mod tests {
     const DESTINATION: &str = "storage_destination \"postgresql\" {\n  \
         connection_url = \"postgresql://u:secret-word@h/d\"\n}\n";
 
-    fn parse(text: &str) -> Result<MigrationConfig, ConfigRefusal> {
-        MigrationConfig::of_entries(&parse_text(text, false)?)
+    fn parse(text: &str) -> Result<MigrationFile, ConfigRefusal> {
+        MigrationFile::of_entries(&parse_text(text, false)?)
     }
 
     #[test]
     fn migration_has_both_places_and_ignores_cluster_address() {
         let text = format!("{SOURCE}{DESTINATION}cluster_addr = \"https://127.0.0.1:8201\"\n");
-        let config = parse(&text).unwrap();
+        let config = parse(&text).unwrap().load(&|_| None).unwrap();
         assert_eq!(config.source.directory, Path::new("/data"));
         assert!(matches!(config.source.database, DatabaseChoice::SqliteFile));
         assert!(matches!(config.destination.database, DatabaseChoice::Postgres(_)));

@@ -52,6 +52,7 @@ const STORAGES: [(&str, &str); 23] = [
 ];
 
 /// The place of the data.
+#[derive(Debug)]
 pub(super) struct StorageSettings {
     /// Data directory. Beside PostgreSQL, the directory has no records.
     pub(super) data: PathBuf,

@@ -10,6 +10,7 @@ use crate::disk_space::DiskShortage;
 use crate::fault::StoreFault;
 use crate::identity::{self, migration_mark};
 use crate::meta_rows::{MetaChange, MetaRows};
+use crate::node_files;
 use crate::options::{DatabaseChoice, StoreOptions};
 
 use super::position::MigrationPosition;
@@ -57,6 +58,17 @@ impl<'a> MigrationDestination<'a> {
     /// Returns the name of the destination in messages.
     pub(super) fn name(&self) -> String {
         self.place().name().display().to_string()
+    }
+
+    /// Removes the note of the data directory about an earlier database on a server.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the file cannot be removed.
+    pub(super) fn forget_database(&self) -> Result<(), StoreFault> {
+        match &self.options.database {
+            DatabaseChoice::SqliteFile => Ok(()),
+            DatabaseChoice::Postgres(_) => node_files::remove_mark(&self.options.directory),
+        }
     }
 
     /// Reads the content.

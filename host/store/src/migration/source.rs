@@ -1,12 +1,17 @@
 //! The source of a migration: checked, locked if its files have a lock, and only read until the
 //! mark of the end.
 
+use std::sync::Arc;
+
+use crate::cipher;
+use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::data_directory::place_of;
 use crate::database::{DatabasePlace, DatabaseReader, SCHEMA_COUNT};
 use crate::directory::{self, DirectoryLock};
 use crate::fault::StoreFault;
 use crate::identity::{self, migration_mark};
 use crate::meta_rows::{MetaChange, MetaRows};
+use crate::node_files::{self, MarkFile};
 use crate::options::{DatabaseChoice, StoreOptions};
 
 /// The source of a migration.
@@ -34,7 +39,24 @@ impl<'a> MigrationSource<'a> {
         let cluster = identity.cluster_name();
         let source = MigrationSource { options, cluster, mark, _lock: lock };
         source.copied_rows(&rows)?;
+        source.check_unclaimed().await?;
         Ok(source)
+    }
+
+    /// Refuses a source while another node holds its claim.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`]; [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(super) async fn check_unclaimed(&self) -> Result<(), StoreFault> {
+        let directory = self.options.directory.as_path();
+        let node = ClaimingNode {
+            holder: cipher::random()?,
+            node: node_files::read_node(directory)?,
+            place: node_files::process_name(),
+            times: ClaimTimes::default(),
+            mark: Arc::new(MarkFile::open(directory, &self.cluster)?),
+        };
+        self.place().check_claim(&node).await
     }
 
     /// Returns the public name of the cluster.

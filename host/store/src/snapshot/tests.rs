@@ -15,7 +15,7 @@ use super::row_format::SnapshotRow;
 use super::*;
 use crate::record::IndexColumns;
 use crate::shamir::{KeyShare, SealConfig, split};
-use crate::testing::{ScratchDirectory, TestedDatabase, data, edit, put, put_indexed};
+use crate::testing::{ScratchDirectory, TestDatabase, data, edit, put, put_indexed};
 use crate::{AutomaticSeal, DataDirectory, FirstKeys, SealKey, Store, StoreFault};
 
 mod between_databases;
@@ -238,7 +238,7 @@ async fn check_names_damaged_records_of_directory_and_snapshot() {
 
 #[tokio::test]
 async fn tables_in_use_are_checked_in_one_state() {
-    let scratch = ScratchDirectory::on(TestedDatabase::Postgres);
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     let key = || vec![SealKey::from_bytes([1; 32]).share()];
     let options = scratch.options();
     let empty = check_store(&options, key(), &mut |_| {}).await;
