@@ -224,7 +224,7 @@ fn vault_configuration_is_refused_with_all_required_changes() {
             let (code, output, error) = run(mode, &file);
             assert_eq!((code, output.as_str()), (1, ""), "{mode:?} {name}: {error}");
             for (line, says) in [
-                (storage, "storage \"raft\": this version stores in SQLite only"),
+                (storage, "storage \"raft\": this version stores in SQLite or PostgreSQL"),
                 (proxies, "x_forwarded_for_authorized_addrs: write trusted_proxies = "),
                 (seal, "seal \"ocikms\": this version opens the data with Shamir's shares"),
                 (ui, "ui: this server has no user interface"),

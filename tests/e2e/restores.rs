@@ -7,6 +7,7 @@ use bulkhead_tests::operators::{
     Operators, give, of_recovery_keys, open, operator, seal_status, uninitialised,
 };
 use bulkhead_tests::paths::Folder;
+use bulkhead_tests::storage::{has_replaced_data, on_files};
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Client};
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ fn running_server_returns_to_snapshot_and_stays_open() {
                 assert_eq!(receptions(&server), 0, "{path}");
             }
         }
-        assert!(server.data().join("bulkhead.db.undone").exists());
+        assert!(has_replaced_data(server.data()));
     }
 }
 
@@ -205,7 +206,7 @@ fn files_without_whole_snapshot_change_nothing() {
         client.send("POST", path, b"").refused(400, "the body is empty");
     }
     assert_after(&server, &client);
-    assert!(!server.data().join("bulkhead.db.undone").exists());
+    assert!(!has_replaced_data(server.data()));
     assert!(!conditions(&server).contains("release"));
 }
 
@@ -309,6 +310,7 @@ fn restored_server_starts_no_due_work_before_release() {
 
 #[test]
 fn directory_is_restored_by_command_without_server() {
+    let _files = on_files();
     let (mut server, operators) = of_recovery_keys(3, 2);
     let (client, folder) = (operators.root(&server), Folder::new("restores"));
     fill(&client);
@@ -340,6 +342,7 @@ fn directory_is_restored_by_command_without_server() {
 
 #[test]
 fn empty_server_is_restored_by_command_alone() {
+    let _files = on_files();
     let (first, operators) = open();
     let folder = Folder::new("restores");
     fill(&operators.root(&first));

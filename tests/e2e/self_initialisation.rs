@@ -189,7 +189,7 @@ fn failed_block_is_undone_and_run_again() {
         let refusal = "request \"three\" of initialize \"second\": 400";
         unattended.server.wait_for_print_after(before, refusal);
     }
-    assert!(unattended.server.data().join("bulkhead.db.undone").exists());
+    assert!(storage::has_replaced_data(unattended.server.data()));
     unattended.configure(ADMINISTRATOR.split("initialize").next().unwrap_or_default());
     let before = unattended.server.printed().len();
     let status = unattended.server.start_with(&[]).unwrap_err();

@@ -4,6 +4,7 @@ use crate::foreign_files::flip_where;
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{open, operator};
 use bulkhead_tests::paths::Folder;
+use bulkhead_tests::storage::on_files;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -56,6 +57,7 @@ fn snapshot_is_saved_inspected_and_checked_with_keys() {
 
 #[test]
 fn damaged_snapshot_and_damaged_directory_are_reported() {
+    let _files = on_files();
     let (mut server, operators) = open();
     fill(&server, &operators.token);
     let folder = Folder::new("damaged");

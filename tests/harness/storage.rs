@@ -1,7 +1,7 @@
 //! The storage of servers in tests: a SQLite file, or a schema of this program's PostgreSQL server
 //! with `BULKHEAD_TEST_STORAGE=postgresql`.
 
-use bulkhead_test_database::{OnFiles, url_of};
+use bulkhead_test_database::{OnFiles, psql, url_of};
 use std::path::Path;
 
 /// Returns the block of a configuration file for a server with this data directory.
@@ -23,4 +23,12 @@ pub(crate) fn variable(data: &Path) -> Option<(&'static str, String)> {
 /// break the disk.
 pub fn on_files() -> OnFiles {
     bulkhead_test_database::on_files()
+}
+
+/// Returns whether the data that a restore or a copy replaced are still there: a file, or tables.
+pub fn has_replaced_data(data: &Path) -> bool {
+    let Some(url) = url_of(data) else { return data.join("bulkhead.db.undone").exists() };
+    let (_, schema) = url.rsplit_once('=').expect("the URL ends with the schema");
+    let found = psql(&[&format!("SELECT count(*) FROM {schema}.bulkhead_replaced_record")]);
+    found.status.success()
 }
