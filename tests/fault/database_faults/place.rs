@@ -9,7 +9,7 @@ use bulkhead_tests::{
 };
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Longest time until the service is back after the end of a fault, on a busy machine. The server
@@ -64,6 +64,9 @@ impl<'a> StoreDatabase<'a> {
         let postgres = self.postgres;
         postgres.query(&format!("CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'"));
         let copy = Self { account: name.to_owned(), ..self.copy(name) };
+        // PostgreSQL refuses two changes of the owners of shared objects at a time.
+        static OWNERS: Mutex<()> = Mutex::new(());
+        let _turn = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
         copy.query(&format!("REASSIGN OWNED BY {} TO {name}", self.account));
         copy
     }

@@ -223,7 +223,11 @@ impl SessionAttempt<'_> {
     }
 
     async fn log_in(&self, options: &PgConnectOptions) -> Result<PgConnection, String> {
-        let connected = options.connect().await;
+        let connected = match options.connect().await {
+            // A firewall or a restarted server may have cut the new connection with the old ones.
+            Err(error) if session_refusal::is_cut(&error) => options.connect().await,
+            connected => connected,
+        };
         connected.map_err(|error| session_refusal::of_login(&error, self.place))
     }
 

@@ -37,6 +37,13 @@ pub(super) fn of_login(error: &sqlx::Error, place: &PostgresPlace) -> String {
     }
 }
 
+/// Returns whether a connection ended before the server answered.
+pub(super) fn is_cut(error: &sqlx::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let cuts = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+    matches!(error, sqlx::Error::Io(error) if cuts.contains(&error.kind()))
+}
+
 /// Returns the sentence for a server that cannot be reached.
 pub(super) fn of_network(error: &std::io::Error) -> String {
     let why = match error.kind() {
