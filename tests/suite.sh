@@ -56,7 +56,7 @@ data_in_memory() {
 
 # Tests of whole servers that `make test` also runs with the data on PostgreSQL.
 ON_POSTGRES='kv:: leases:: tokens:: wrapping:: due_work:: mounts:: snapshots:: restores:: seals::
-    unseal:: rekey:: self_initialisation:: versions:: quotas:: key_holder_commands:: first_commands::'
+    unseal:: rekey:: self_initialisation:: versions:: quotas:: first_commands::'
 
 # Maximum seconds of a test program. The longest takes a third of it. A test that never ends must
 # fail with its name while there is time for the rest of the suite.
@@ -67,11 +67,11 @@ MOST_SECONDS=1800
 #
 # The duration of each test is an unstable option of libtest, which RUSTC_BOOTSTRAP allows.
 run_programs() {
-    local threads=$1 folder name program out
+    local threads=$1 folder name program out on=${BULKHEAD_TEST_STORAGE:-}
     shift
     while IFS=$'\t' read -r folder name program; do
-        out="$work/out/$(basename "$program")${BULKHEAD_TEST_STORAGE:+.$BULKHEAD_TEST_STORAGE}"
-        name="${folder#"$PWD/"} $name${BULKHEAD_TEST_STORAGE:+ on $BULKHEAD_TEST_STORAGE}"
+        out="$work/out/$(basename "$program")${on:+.$on}"
+        name="${folder#"$PWD/"} $name${on:+ on $on}"
         printf '\n== %s\n' "$name"
         (cd "$folder" && RUSTC_BOOTSTRAP=1 "$OLDPWD/tests/step.sh" "tests: $name" \
             timeout --verbose --kill-after=10 "$MOST_SECONDS" \

@@ -14,7 +14,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/schedule", &[]),
     ("host/crypto", &["wire", "fuzz"]),
     ("host/tls", &["crypto", "wire"]),
-    ("host/store", &["tls", "wire", "test-database"]),
+    ("host/record", &["wire"]),
+    ("host/store", &["record", "tls", "wire", "test-database"]),
     ("host/trace", &["wire"]),
     ("host/outbound", &["tls", "wire"]),
     ("host/sandbox", &["outbound", "store", "crypto", "trace", "wire", "fuzz"]),
@@ -97,7 +98,7 @@ const BELONGS_TO: [(&str, &[&str]); 16] = [
     ("url", &["host/outbound"]),
     ("ureq", &["tests"]),
     ("prost", &["host/trace"]),
-    ("chacha20poly1305", &["host/store"]),
+    ("chacha20poly1305", &["host/record"]),
     // One reader of DER.
     ("der", &["host/crypto"]),
     ("x509-cert", &["host/crypto"]),

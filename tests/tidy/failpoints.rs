@@ -3,7 +3,7 @@
 use crate::sources::{Source, all, assert_none, rust_below};
 
 /// Implementation of failpoints; the rest of the server only passes them.
-const HOME: &str = "host/store/src/failpoint";
+const HOME: &str = "host/record/src/failpoint";
 
 fn elsewhere() -> Vec<Source> {
     rust_below(&["host", "plugins"])

@@ -50,6 +50,9 @@ pub mod seal_setting;
 pub mod settings;
 pub mod snapshots;
 pub mod tables;
+// For the file of tests below, which another crate has, too.
+#[cfg(test)]
+use bulkhead_test_database as _;
 #[cfg(test)]
 #[path = "../../access/src/testing.rs"]
 mod testing;

@@ -1,4 +1,4 @@
-//! Sealed records and units of work, on SQLite or PostgreSQL.
+//! Units of work on sealed records, on SQLite or PostgreSQL.
 //!
 //! Every record is encrypted and bound to its place before reaching the database. Only addresses,
 //! due times, lanes and owners can be read in the files. A unit of work remembers its reads, and
@@ -16,14 +16,11 @@
 //!
 //! The modules, each of which knows only the modules listed before it:
 //!
-//! - `record` (with `body`, `range`, `fault`): records, their addresses, and errors;
-//! - `cipher` → `shamir` → `keyring` → `root_seals` → `seal`: encryption, the shares of the unseal
-//!   key, and automatic seals;
+//! - the crate `record`: records, their addresses and errors, encryption, the shares of the unseal
+//!   key, automatic seals, and the values that a database reads and writes;
 //! - `node_files` → `claim_watch`: the node of a data directory, and its claim on a database that
 //!   several machines reach;
-//! - `rows` (with `due`, `raw_record`, `meta_rows`) → `committed_state` → `postgres` (with
-//!   `server_report`), `sqlite` →
-//!   `database`: the values that a database reads and writes, the only folders with SQL, and the
+//! - `postgres` (with `server_report`), `sqlite` → `database`: the only folders with SQL, and the
 //!   operations that a database offers;
 //! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
 //!   order of contending requests, checks and limits, and the single task that writes to the
@@ -43,36 +40,32 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! activity → alarm → body → clock → disk_space → failpoint → meta_rows → record → time_mark
-//! → fault → postgres_place → options → server_report → write_failure → write_condition → range
-//! → watched_keys → cipher → directory → node_files → claim_watch → stored_limit → write_queue
-//! → folders → snapshot_places → shamir → keyring → root_seals → seal → rows → due → raw_record
-//! → committed_state → postgres → sqlite → database → identity → revision → work → cache → stored
-//! → open_data → plan → committer → store → data_directory → scan → unit → dev_seal → snapshot
-//! → migration
+//! t → activity → alarm → clock → disk_space → time_mark → postgres_place → options → server_report
+//! → write_failure → write_condition → watched_keys → directory → node_files → claim_watch
+//! → stored_limit → write_queue → folders → snapshot_places → postgres → sqlite → database
+//! → identity → revision → work → cache → stored → open_data → plan → committer → store
+//! → data_directory → scan → unit → dev_seal → snapshot → migration
 //! ```
+
+pub use bulkhead_record::failpoint;
+use bulkhead_record::{
+    archive, archive_reader, body, cipher, committed_state, due, fault, keyring, meta_rows, range,
+    raw_record, record, root_seals, row_format, rows, seal, shamir,
+};
 
 mod activity;
 mod alarm;
-mod body;
 mod cache;
-mod cipher;
 mod claim_watch;
 mod clock;
-mod committed_state;
 mod committer;
 mod data_directory;
 mod database;
 mod dev_seal;
 mod directory;
 mod disk_space;
-mod due;
-pub mod failpoint;
-mod fault;
 mod folders;
 mod identity;
-mod keyring;
-mod meta_rows;
 mod migration;
 mod node_files;
 mod open_data;
@@ -80,16 +73,9 @@ mod options;
 mod plan;
 mod postgres;
 mod postgres_place;
-mod range;
-mod raw_record;
-mod record;
 mod revision;
-mod root_seals;
-mod rows;
 mod scan;
-mod seal;
 mod server_report;
-mod shamir;
 mod snapshot;
 mod snapshot_places;
 mod sqlite;

@@ -12,19 +12,17 @@
 //! The last two names are those that published clients look for to find out whether a snapshot is
 //! complete.
 
-mod archive;
-mod archive_reader;
 mod building;
 mod check;
 mod key_file;
 mod manifest;
 mod reading;
 mod restore;
-mod row_format;
 mod save;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::row_format::push_record;
 pub use check::{
     CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot, check_store,
 };
@@ -32,5 +30,4 @@ pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
 pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_directory};
-pub(crate) use row_format::push_record;
 pub use save::{SnapshotOrigin, SnapshotStream};

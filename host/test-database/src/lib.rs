@@ -1,8 +1,8 @@
 //! The database of the stores of tests: SQLite, or PostgreSQL with
 //! `BULKHEAD_TEST_STORAGE=postgresql`.
 //!
-//! A test program has one PostgreSQL server, which is started at the first use and stops when the
-//! program ends. Each store has a schema.
+//! A test program starts one PostgreSQL server at the first use. The server stops with the program.
+//! Each store has a schema.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "runs in tests, which fail by panicking")]
 
@@ -16,8 +16,7 @@ use std::{env, fs, process};
 
 const PASSWORD: &str = "hull-8241";
 
-/// File of a data directory with the name of its schema. A directory that is emptied gets another
-/// schema.
+/// File of a data directory with the name of its schema. An emptied directory gets another schema.
 const SCHEMA_FILE: &str = "test-schema";
 
 /// The databases on which a test may run.
@@ -33,7 +32,7 @@ thread_local! {
     static ON_FILES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps the stores that this thread makes on SQLite, until dropped.
+/// Keeps new stores of this thread on SQLite, until dropped.
 #[must_use]
 pub struct OnFiles(());
 
@@ -43,14 +42,14 @@ impl Drop for OnFiles {
     }
 }
 
-/// Keeps the stores of a test on SQLite: for tests that look at files, or that break the disk.
+/// Keeps new stores of this thread on SQLite: for tests of files and broken disks.
 pub fn on_files() -> OnFiles {
     ON_FILES.set(true);
     OnFiles(())
 }
 
 impl TestDatabase {
-    /// Returns the database that the environment chose for all tests, unless the test needs files.
+    /// Returns the database of the environment, or SQLite during [`on_files`].
     pub fn chosen() -> TestDatabase {
         match env::var("BULKHEAD_TEST_STORAGE").as_deref() {
             _ if ON_FILES.get() => TestDatabase::Sqlite,
@@ -61,7 +60,7 @@ impl TestDatabase {
     }
 }
 
-/// A running server, which stops when this program ends and its end of the pipe closes.
+/// A running server. The server stops at the end of this program, with the end of the pipe.
 struct TestServer {
     port: String,
     psql: String,
@@ -81,8 +80,8 @@ fn server() -> &'static TestServer {
     })
 }
 
-/// Starts a script of `tests/servers`, with the port of a server. Returns the process, which stops
-/// when its standard input closes, and the line that the script prints when the server is ready.
+/// Starts a script of `tests/servers`, with the port of a server. Returns the process and the line
+/// of the ready server. The process stops at the end of its standard input.
 pub fn start_script(script: &str, arguments: &[&str], port: &str) -> (Child, String) {
     let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/servers");
     let mut process = Command::new(servers.join(script))
@@ -128,8 +127,8 @@ pub fn psql(scripts: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// Creates a schema, runs `script` with the schema as search path, and returns the connection URL
-/// of the schema, whose application name is the name of the schema.
+/// Creates a schema, and runs `script` with the schema as search path. Returns the connection URL
+/// of the schema. The application name of the URL is the name of the schema.
 pub fn new_schema(script: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -13,9 +13,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 
-use super::archive_reader::damaged;
 use super::reading::{SnapshotSummary, open, read_snapshot};
-use super::row_format::SnapshotRow;
+use crate::archive_reader::damaged;
 use crate::data_directory::{find_beside, remove_database};
 use crate::database::DatabaseFiller;
 use crate::directory::{self, file_failure};
@@ -25,6 +24,7 @@ use crate::fault::StoreFault;
 use crate::identity;
 use crate::postgres_place::PostgresPlace;
 use crate::raw_record::FillFault;
+use crate::row_format::SnapshotRow;
 
 /// Maximum number of rows in a batch.
 const BATCH_ROWS: usize = 64;

@@ -7,11 +7,10 @@ use std::path::Path;
 
 use futures_util::TryStreamExt as _;
 
-use super::archive::SUMS_PURPOSE;
-use super::archive_reader::damaged;
 use super::manifest::SnapshotManifest;
 use super::reading::{open, read_snapshot};
-use super::row_format::SnapshotRow;
+use crate::archive::SUMS_PURPOSE;
+use crate::archive_reader::damaged;
 use crate::cipher::SealKey;
 use crate::database::{DatabasePlace, DatabaseReader};
 use crate::directory;
@@ -21,6 +20,7 @@ use crate::meta_rows::MetaRows;
 use crate::options::{DatabaseChoice, StoreOptions};
 use crate::raw_record::RawRecord;
 use crate::record::Address;
+use crate::row_format::SnapshotRow;
 use crate::seal::Seal;
 use crate::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::archive_reader::damaged;
+use crate::archive_reader::damaged;
 use crate::fault::StoreFault;
 use crate::identity;
 

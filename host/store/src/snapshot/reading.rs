@@ -7,12 +7,12 @@ use std::path::Path;
 use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 
-use super::archive::{MANIFEST_NAME, PART_BYTES, state_name};
-use super::archive_reader::{ArchiveEntry, ArchiveItem, ArchiveReader, damaged};
 use super::manifest::SnapshotManifest;
-use super::row_format::{self, SnapshotRow};
+use crate::archive::{MANIFEST_NAME, PART_BYTES, state_name};
+use crate::archive_reader::{ArchiveEntry, ArchiveItem, ArchiveReader, damaged};
 use crate::directory::file_failure;
 use crate::fault::StoreFault;
+use crate::row_format::{self, SnapshotRow};
 
 /// Maximum number of rows of the store's identity in a snapshot. A server writes about a dozen.
 const MAX_IDENTITY_ROWS: u64 = 256;

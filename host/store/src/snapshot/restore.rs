@@ -12,8 +12,6 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use tokio::runtime::Handle;
 use tokio::sync::OwnedMutexGuard;
 
-use super::archive::SUMS_PURPOSE;
-use super::archive_reader::damaged;
 use super::building::{
     DatabaseContent, MayContinue, NewDatabase, NewPlace, check_continuation, check_space,
     in_thread, size_of_row,
@@ -21,13 +19,15 @@ use super::building::{
 use super::check::read_identity;
 use super::manifest::SnapshotManifest;
 use super::reading::{SnapshotSummary, open, read_snapshot};
-use super::row_format::SnapshotRow;
 use super::save::IdentityRows;
+use crate::archive::SUMS_PURPOSE;
+use crate::archive_reader::damaged;
 use crate::data_directory::DataDirectory;
 use crate::database::{DatabasePlace, SCHEMA_COUNT};
 use crate::fault::StoreFault;
 use crate::identity::{StoreIdentity, migration_mark};
 use crate::options::{DatabaseChoice, StoreOptions};
+use crate::row_format::SnapshotRow;
 use crate::store::Store;
 
 /// Maximum time by which the time mark of a snapshot may be ahead of the manifest and of the

@@ -16,14 +16,14 @@ use bulkhead_wire::failure::Failure;
 use futures_util::TryStreamExt as _;
 use tokio::sync::mpsc;
 
-use super::archive::{ArchiveWriter, MANIFEST_NAME, PART_BYTES, SUMS_PURPOSE, state_name};
 use super::manifest::SnapshotManifest;
-use super::row_format::{push_identity, push_record};
+use crate::archive::{ArchiveWriter, MANIFEST_NAME, PART_BYTES, SUMS_PURPOSE, state_name};
 use crate::database::DatabaseReader;
 use crate::fault::StoreFault;
 use crate::identity::StoreIdentity;
 use crate::meta_rows::MetaRows;
 use crate::open_data::OpenData;
+use crate::row_format::{push_identity, push_record};
 use crate::snapshot_places::SnapshotPlace;
 use crate::store::Store;
 
@@ -160,7 +160,7 @@ impl SnapshotTask {
     }
 
     async fn write(&mut self, pieces: &mpsc::Sender<SnapshotPiece>) -> Result<(), StoreFault> {
-        let mut archive = ArchiveWriter::new();
+        let mut archive = ArchiveWriter::default();
         archive.add(MANIFEST_NAME, self.manifest.to_json().to_string().as_bytes()).map_err(full)?;
         let (mut part, mut parts) = (Vec::new(), 0_u64);
         for (name, value) in &self.identity_rows {

@@ -9,11 +9,11 @@ use bulkhead_wire::byte_stream::ByteSource as _;
 use bulkhead_wire::failure::Failure;
 use futures_util::TryStreamExt as _;
 
-use super::archive::ArchiveWriter;
 use super::reading::read_snapshot;
-use super::row_format::SnapshotRow;
 use super::*;
+use crate::archive::ArchiveWriter;
 use crate::record::IndexColumns;
+use crate::row_format::SnapshotRow;
 use crate::shamir::{KeyShare, SealConfig, split};
 use crate::testing::{ScratchDirectory, TestDatabase, data, edit, put, put_indexed};
 use crate::{AutomaticSeal, DataDirectory, FirstKeys, SealKey, Store, StoreFault};
@@ -117,7 +117,7 @@ async fn pieces_of_large_snapshot_stay_small() {
         put(&store, data(&format!("mount/{number}")), &"x".repeat(200_000)).await;
     }
     let (bytes, largest) = take(&store).await;
-    assert!(bytes.len() > 9_000_000 && largest < 2 * archive::PART_BYTES, "{largest}");
+    assert!(bytes.len() > 9_000_000 && largest < 2 * crate::archive::PART_BYTES, "{largest}");
     assert_eq!(rows_of(&bytes).1, reference(&store).await);
 }
 
@@ -314,12 +314,12 @@ async fn removed_record_is_noticed_with_key() {
     for row in &rows[..rows.len() - 1] {
         match row {
             SnapshotRow::Identity(name, value) => {
-                row_format::push_identity(&mut part, name, value).unwrap();
+                crate::row_format::push_identity(&mut part, name, value).unwrap();
             }
-            SnapshotRow::Record(record) => row_format::push_record(&mut part, record).unwrap(),
+            SnapshotRow::Record(record) => crate::row_format::push_record(&mut part, record).unwrap(),
         }
     }
-    let mut archive = ArchiveWriter::new();
+    let mut archive = ArchiveWriter::default();
     archive.add("meta.json", manifest.to_json().to_string().as_bytes()).unwrap();
     archive.add("state.00000000.bin", &part).unwrap();
     let path = saved(&scratch, &archive.finish(|_| summary.sealed_sums.clone()).unwrap());
@@ -332,7 +332,7 @@ async fn removed_record_is_noticed_with_key() {
 #[test]
 fn newer_and_foreign_snapshots_are_refused_with_version() {
     let of_manifest = |text: &str| {
-        let mut archive = ArchiveWriter::new();
+        let mut archive = ArchiveWriter::default();
         archive.add("meta.json", text.as_bytes()).unwrap();
         archive.finish(|_| String::new()).unwrap()
     };

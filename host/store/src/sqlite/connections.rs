@@ -29,7 +29,7 @@ use crate::write_failure::{TransactionOutcome, WriteFailure};
 use super::connection_options::{reading, writing};
 use super::readers::{ReaderPool, discard};
 use super::script::{BatchRows, StatementBatch};
-use super::transaction_error::{TransactionError, injected};
+use super::transaction_error::{TransactionError, fault_of, injected};
 
 /// Statement that removes up to 256 empty pages from the file. Other commits wait for a few
 /// milliseconds.
@@ -81,7 +81,7 @@ impl SqliteDatabase {
         flushing: FlushPolicy,
     ) -> Result<SqliteDatabase, StoreFault> {
         let (writing, reading) = (writing(path, flushing), reading(path));
-        let writer = writing.connect().await.map_err(StoreFault::from)?;
+        let writer = writing.connect().await.map_err(fault_of)?;
         let readers = ReaderPool::new(reading.clone());
         let writer = Mutex::new(WriterState::Ready(writer));
         Ok(SqliteDatabase {
@@ -268,10 +268,10 @@ impl SqliteDatabase {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the file cannot be written.
     async fn checkpoint_log(&self) -> Result<(), StoreFault> {
-        let mut connection = self.writing.connect().await?;
+        let mut connection = self.writing.connect().await.map_err(fault_of)?;
         let moved = sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
         discard(connection).await;
-        Ok(moved.map(drop)?)
+        moved.map(drop).map_err(fault_of)
     }
 
     /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
@@ -295,7 +295,7 @@ impl SqliteDatabase {
         match mem::replace(writer, WriterState::Lost) {
             WriterState::Ready(connection) => Ok(connection),
             WriterState::Lost => {
-                self.writing.connect().await.map_err(|error| WriteFailure::Undone(error.into()))
+                self.writing.connect().await.map_err(|error| WriteFailure::Undone(fault_of(error)))
             }
             WriterState::Stopped(reason) => {
                 let broken = WriteFailure::stopped(&self.path, &reason);

@@ -13,6 +13,7 @@ use crate::record::{Address, Space};
 use crate::rows::column;
 
 use super::connections::SqliteDatabase;
+use super::transaction_error::fault_of;
 
 /// Query that steps from lane to lane in byte order. Nothing lies between a text and the same text
 /// followed by a zero byte.
@@ -50,7 +51,11 @@ impl SqliteDatabase {
             query.bind(first).bind(LANES).bind(end).fetch_all(connection).await
         };
         let walked: Result<Vec<(String, i64)>, sqlx::Error> = self.readers.read(walk).await;
-        Ok(walked?.into_iter().map(|(lane, due)| LaneHead { lane, due }).collect())
+        Ok(walked
+            .map_err(fault_of)?
+            .into_iter()
+            .map(|(lane, due)| LaneHead { lane, due })
+            .collect())
     }
 
     /// As [`Database::due_in_lane`](crate::database::Database::due_in_lane).
@@ -66,8 +71,8 @@ impl SqliteDatabase {
         };
         let found: Result<Vec<SqliteRow>, sqlx::Error> = self.readers.read(find).await;
         let parsed: Result<_, sqlx::Error> =
-            found?.iter().filter_map(|row| parse_due(row).transpose()).collect();
-        Ok(parsed?)
+            found.map_err(fault_of)?.iter().filter_map(|row| parse_due(row).transpose()).collect();
+        parsed.map_err(fault_of)
     }
 
     /// As [`Database::count_in_lane`](crate::database::Database::count_in_lane).
@@ -81,7 +86,7 @@ impl SqliteDatabase {
             query.bind(at_most).fetch_one(connection).await
         };
         let counted: Result<u32, sqlx::Error> = self.readers.read(count).await;
-        Ok(counted?)
+        counted.map_err(fault_of)
     }
 
     /// As [`Database::next_due`](crate::database::Database::next_due).
@@ -91,7 +96,7 @@ impl SqliteDatabase {
             query.fetch_one(connection).await
         };
         let earliest: Result<Option<i64>, sqlx::Error> = self.readers.read(find).await;
-        Ok(earliest?.and_then(|due| u64::try_from(due).ok()))
+        Ok(earliest.map_err(fault_of)?.and_then(|due| u64::try_from(due).ok()))
     }
 }
 

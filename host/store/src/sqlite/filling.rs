@@ -13,6 +13,7 @@ use super::connection_options::filling;
 use super::long_reads::{RECORD_COLUMNS, bind};
 use super::meta_table;
 use super::script::StatementBatch;
+use super::transaction_error::fault_of;
 
 /// The connection that fills a new file, in a single transaction.
 pub(crate) struct SqliteFiller(SqliteConnection);
@@ -23,13 +24,13 @@ impl SqliteFiller {
     /// # Errors
     /// [`StoreFault::Unavailable`] if SQLite cannot open the file.
     pub(crate) async fn open(path: &Path) -> Result<SqliteFiller, StoreFault> {
-        Ok(SqliteFiller(filling(path).connect().await?))
+        Ok(SqliteFiller(filling(path).connect().await.map_err(fault_of)?))
     }
 
     /// As [`DatabaseFiller::begin`](crate::database::DatabaseFiller::begin).
     pub(crate) async fn begin(&mut self, schema: usize) -> Result<(), StoreFault> {
-        sqlx::query("BEGIN").execute(&mut self.0).await?;
-        Ok(meta_table::create_tables(&mut self.0, schema).await?)
+        sqlx::query("BEGIN").execute(&mut self.0).await.map_err(fault_of)?;
+        meta_table::create_tables(&mut self.0, schema).await.map_err(fault_of)
     }
 
     /// As [`DatabaseFiller::insert`](crate::database::DatabaseFiller::insert).
@@ -44,21 +45,21 @@ impl SqliteFiller {
 
     /// As [`DatabaseFiller::identity_rows`](crate::database::DatabaseFiller::identity_rows).
     pub(crate) async fn identity_rows(&mut self) -> Result<MetaRows, StoreFault> {
-        Ok(meta_table::rows(&mut self.0).await?)
+        meta_table::rows(&mut self.0).await.map_err(fault_of)
     }
 
     /// As [`DatabaseFiller::commit`](crate::database::DatabaseFiller::commit).
     pub(crate) async fn commit(&mut self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
-        meta_table::change_now(&mut self.0, changes).await?;
-        sqlx::query("COMMIT").execute(&mut self.0).await?;
+        meta_table::change_now(&mut self.0, changes).await.map_err(fault_of)?;
+        sqlx::query("COMMIT").execute(&mut self.0).await.map_err(fault_of)?;
         // The mode is part of the file.
-        sqlx::query("PRAGMA journal_mode = WAL").execute(&mut self.0).await?;
+        sqlx::query("PRAGMA journal_mode = WAL").execute(&mut self.0).await.map_err(fault_of)?;
         Ok(())
     }
 
     /// As [`DatabaseFiller::close`](crate::database::DatabaseFiller::close).
     pub(crate) async fn close(self) -> Result<(), StoreFault> {
-        Ok(self.0.close().await?)
+        self.0.close().await.map_err(fault_of)
     }
 }
 
@@ -84,5 +85,5 @@ fn insertion(
 /// Returns the fault for rows that the database did not take.
 fn rejected(error: sqlx::Error) -> FillFault {
     let of_rows = error.as_database_error().is_some_and(|error| error.is_unique_violation());
-    if of_rows { FillFault::SameName } else { FillFault::Failed(error.into()) }
+    if of_rows { FillFault::SameName } else { FillFault::Failed(fault_of(error)) }
 }

@@ -14,6 +14,7 @@ use crate::write_failure::{TransactionOutcome, WriteFailure};
 use super::connections::{SqliteDatabase, TransactionEnd};
 use super::script::{BatchRows, StatementBatch};
 use super::statements::{self, AddressQuery};
+use super::transaction_error::fault_of;
 use super::{meta_table, row_queries, stored_counts};
 
 /// The questions of a group, as a part of a script.
@@ -93,8 +94,8 @@ impl SqliteDatabase {
         questions: StateQuestions<'a>,
     ) -> Result<CommittedState<'a>, StoreFault> {
         let mut script = StatementBatch::default();
-        let lookups = AskedState::of(&mut script, questions)?;
-        Ok(lookups.state(&self.snapshot(script).await?)?)
+        let lookups = AskedState::of(&mut script, questions).map_err(fault_of)?;
+        lookups.state(&self.snapshot(script).await.map_err(fault_of)?).map_err(fault_of)
     }
 
     /// As [`Database::commit_group`](crate::database::Database::commit_group).
@@ -105,7 +106,7 @@ impl SqliteDatabase {
     ) -> Result<TransactionOutcome, WriteFailure> {
         let mut script = StatementBatch::default();
         let lookups = AskedState::of(&mut script, questions)
-            .map_err(|error| WriteFailure::Undone(StoreFault::from(error)))?;
+            .map_err(|error| WriteFailure::Undone(fault_of(error)))?;
         let work = |answers: BatchRows| {
             Ok(match plan(lookups.state(&answers)?) {
                 Some(writes) => TransactionEnd::Commit(statements_of(writes)?),
@@ -121,10 +122,10 @@ impl SqliteDatabase {
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<BTreeMap<&'a Address, AddressState>, StoreFault> {
         let mut script = StatementBatch::default();
-        let query = AddressQuery::stamps(&mut script, addresses)?;
+        let query = AddressQuery::stamps(&mut script, addresses).map_err(fault_of)?;
         let ask = async |connection: &mut SqliteConnection| {
             script.run(connection).await.map_err(sqlx::Error::from)
         };
-        Ok(query.present(&self.inspect(ask).await?)?)
+        query.present(&self.inspect(ask).await.map_err(fault_of)?).map_err(fault_of)
     }
 }

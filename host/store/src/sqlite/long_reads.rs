@@ -16,6 +16,7 @@ use super::connections::SqliteDatabase;
 use super::meta_table;
 use super::readers::discard;
 use super::script::StatementBatch;
+use super::transaction_error::fault_of;
 
 /// Columns of the table of records in a copy. The other tables are derived from these columns.
 pub(super) const RECORD_COLUMNS: &str =
@@ -27,10 +28,10 @@ pub(crate) struct SqliteReader(SqliteConnection);
 impl SqliteDatabase {
     /// As [`Database::begin_snapshot`](crate::database::Database::begin_snapshot).
     pub(crate) async fn begin_snapshot(&self) -> Result<SqliteReader, StoreFault> {
-        let mut connection = self.connect_reader().await?;
+        let mut connection = self.connect_reader().await.map_err(fault_of)?;
         if let Err(error) = sqlx::query("BEGIN DEFERRED").execute(&mut connection).await {
             discard(connection).await;
-            return Err(error.into());
+            return Err(fault_of(error));
         }
         Ok(SqliteReader(connection))
     }
@@ -42,25 +43,25 @@ impl SqliteReader {
     /// # Errors
     /// [`StoreFault::Unavailable`] if SQLite cannot open the file.
     pub(crate) async fn open(path: &Path) -> Result<SqliteReader, StoreFault> {
-        Ok(SqliteReader(reading(path).connect().await?))
+        Ok(SqliteReader(reading(path).connect().await.map_err(fault_of)?))
     }
 
     /// As [`DatabaseReader::identity_rows`](crate::database::DatabaseReader::identity_rows).
     pub(crate) async fn identity_rows(&mut self) -> Result<MetaRows, StoreFault> {
-        Ok(meta_table::rows(&mut self.0).await?)
+        meta_table::rows(&mut self.0).await.map_err(fault_of)
     }
 
     /// As [`DatabaseReader::count_records`](crate::database::DatabaseReader::count_records).
     pub(crate) async fn count_records(&mut self) -> Result<u64, StoreFault> {
         let count = sqlx::query_scalar("SELECT count(*) FROM record");
-        let counted: i64 = count.fetch_one(&mut self.0).await?;
+        let counted: i64 = count.fetch_one(&mut self.0).await.map_err(fault_of)?;
         Ok(u64::try_from(counted).unwrap_or_default())
     }
 
     /// As [`DatabaseReader::find_damage`](crate::database::DatabaseReader::find_damage).
     pub(crate) async fn find_damage(&mut self) -> Result<Vec<String>, StoreFault> {
         let check = sqlx::query_scalar("PRAGMA integrity_check(100)");
-        let found: Vec<String> = check.fetch_all(&mut self.0).await?;
+        let found: Vec<String> = check.fetch_all(&mut self.0).await.map_err(fault_of)?;
         Ok(found.into_iter().filter(|fault| fault != "ok").collect())
     }
 
@@ -68,7 +69,7 @@ impl SqliteReader {
     pub(crate) fn records(&mut self) -> BoxStream<'_, Result<RawRecordResult, StoreFault>> {
         let text = format!("SELECT {RECORD_COLUMNS} FROM record ORDER BY rowid");
         let rows = sqlx::query(AssertSqlSafe(text)).fetch(&mut self.0);
-        Box::pin(rows.map(|row| Ok(parse(&row?).map_err(StoreFault::from))))
+        Box::pin(rows.map(|row| Ok(parse(&row.map_err(fault_of)?).map_err(fault_of))))
     }
 
     /// As [`DatabaseReader::close`](crate::database::DatabaseReader::close).

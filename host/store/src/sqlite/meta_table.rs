@@ -15,7 +15,7 @@ use super::connection_options::{finish_rollback, reading};
 use super::connections::{SqliteDatabase, TransactionEnd};
 use super::row_queries;
 use super::script::{BatchRows, StatementBatch};
-use super::transaction_error::is_no_database;
+use super::transaction_error::{fault_of, is_no_database};
 
 /// The schema scripts, in order. A script may only add what an earlier release of the same format
 /// tolerates.
@@ -75,13 +75,13 @@ impl SqliteDatabase {
     /// As [`Database::identity_rows`](crate::database::Database::identity_rows).
     pub(crate) async fn identity_rows(&self) -> Result<MetaRows, StoreFault> {
         let read = async |connection: &mut SqliteConnection| rows(connection).await;
-        self.readers.read(read).await.map_err(StoreFault::from)
+        self.readers.read(read).await.map_err(fault_of)
     }
 
     /// As [`Database::change_identity`](crate::database::Database::change_identity).
     pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
         let mut writes = StatementBatch::default();
-        change(&mut writes, changes)?;
+        change(&mut writes, changes).map_err(fault_of)?;
         // The changes are the writes of the transaction, so that its flush is timed with them.
         let plan = |_: BatchRows| Ok(TransactionEnd::Commit(writes));
         self.transact(StatementBatch::default(), plan).await?;
@@ -100,7 +100,7 @@ pub(crate) async fn read_meta(directory: &Path) -> Result<Option<MetaRows>, Stor
     let mut connection =
         reading(&path).connect().await.map_err(|error| unreadable(error, &path))?;
     let outcome = rows_of_own(&mut connection, &path).await;
-    connection.close().await?;
+    connection.close().await.map_err(fault_of)?;
     outcome
 }
 
@@ -114,7 +114,7 @@ pub(crate) async fn examine_meta(directory: &Path) -> Result<Option<MetaRows>, S
     let mut connection =
         reading(&path).immutable(true).connect().await.map_err(|error| unreadable(error, &path))?;
     let outcome = rows_of_own(&mut connection, &path).await;
-    connection.close().await?;
+    connection.close().await.map_err(fault_of)?;
     outcome
 }
 
@@ -134,14 +134,14 @@ async fn rows_of_own(
     if !TABLES.iter().all(|table| names.iter().any(|name| name == table)) {
         return Err(directory::unusable(path, "is a database of some other program"));
     }
-    Ok(Some(rows(connection).await?))
+    Ok(Some(rows(connection).await.map_err(fault_of)?))
 }
 
 fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
     if is_no_database(&error) {
         directory::unusable(path, "is not a database")
     } else {
-        StoreFault::from(error)
+        fault_of(error)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::rows::SealedRow;
 
 use super::connections::SqliteDatabase;
 use super::script::StatementBatch;
+use super::transaction_error::fault_of;
 
 impl SqliteDatabase {
     /// As [`Database::find_row`](crate::database::Database::find_row).
@@ -34,7 +35,7 @@ impl SqliteDatabase {
         limit: u32,
     ) -> Result<Vec<String>, StoreFault> {
         let list = async |connection: &mut SqliteConnection| list(connection, range, limit).await;
-        self.readers.read(list).await.map_err(StoreFault::from)
+        self.readers.read(list).await.map_err(fault_of)
     }
 
     /// As [`Database::visit_rows`](crate::database::Database::visit_rows).
@@ -59,14 +60,14 @@ impl SqliteDatabase {
         let list = async |connection: &mut SqliteConnection| {
             list_owned(connection, owner, after, limit).await
         };
-        self.readers.read(list).await.map_err(StoreFault::from)
+        self.readers.read(list).await.map_err(fault_of)
     }
 
     /// As [`Database::count`](crate::database::Database::count).
     pub(crate) async fn count(&self, range: &KeyRange, at_most: u32) -> Result<u32, StoreFault> {
         let count =
             async |connection: &mut SqliteConnection| count(connection, range, at_most).await;
-        self.readers.read(count).await.map_err(StoreFault::from)
+        self.readers.read(count).await.map_err(fault_of)
     }
 
     /// As [`Database::count_owned`](crate::database::Database::count_owned).
@@ -78,7 +79,7 @@ impl SqliteDatabase {
         let count = async |connection: &mut SqliteConnection| {
             count_owned(connection, owners, at_most).await
         };
-        self.readers.read(count).await.map_err(StoreFault::from)
+        self.readers.read(count).await.map_err(fault_of)
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) enum RowFault {
 impl From<RowFault> for StoreFault {
     fn from(unread: RowFault) -> StoreFault {
         match unread {
-            RowFault::Sql(error) => StoreFault::from(error),
+            RowFault::Sql(error) => fault_of(error),
             RowFault::Damaged(address) => StoreFault::Damaged(address),
         }
     }

@@ -10,6 +10,7 @@ use crate::fault::StoreFault;
 
 use super::connections::SqliteDatabase;
 use super::script::{BatchRows, StatementBatch};
+use super::transaction_error::fault_of;
 
 /// Asks for the bytes of a counter. A name that ends in a slash stands for all counters that begin
 /// with the name.
@@ -44,6 +45,6 @@ impl SqliteDatabase {
         let read = async |connection: &mut SqliteConnection| query.fetch_all(connection).await;
         let counted: Result<Vec<(String, i64)>, sqlx::Error> = self.readers.read(read).await;
         let bytes = |(mount, bytes)| Some((mount, u64::try_from(bytes).ok()?));
-        Ok(counted?.into_iter().filter_map(bytes).collect())
+        Ok(counted.map_err(fault_of)?.into_iter().filter_map(bytes).collect())
     }
 }

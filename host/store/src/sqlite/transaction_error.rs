@@ -59,10 +59,10 @@ impl TransactionError {
                     describe(&self.error)
                 )))
             }
-            Some(code::FULL) => WriteFailure::Full(self.error.into()),
-            Some(code::BUSY) => WriteFailure::Undone(self.error.into()),
+            Some(code::FULL) => WriteFailure::Full(fault_of(self.error)),
+            Some(code::BUSY) => WriteFailure::Undone(fault_of(self.error)),
             _ if self.committing => WriteFailure::Unknown(describe(&self.error)),
-            _ => WriteFailure::Undone(self.error.into()),
+            _ => WriteFailure::Undone(fault_of(self.error)),
         }
     }
 }
@@ -73,28 +73,27 @@ pub(super) fn injected(injected: InjectedFault) -> sqlx::Error {
 }
 
 /// Converts the error without bound values, which are never part of SQLite's errors.
-impl From<sqlx::Error> for StoreFault {
-    fn from(error: sqlx::Error) -> StoreFault {
-        if matches!(error, sqlx::Error::PoolClosed) {
-            return StoreFault::Unavailable(CLOSED.into());
-        }
-        let said = describe(&error);
-        StoreFault::Unavailable(match primary_code(&error) {
-            Some(code::FULL) => format!(
-                "the disk of the data directory is full ({said}); nothing was stored, free space"
-            ),
-            Some(code::IO) => format!(
-                "the data directory cannot be read or written ({said}); check the disk and restart"
-            ),
-            Some(code::CORRUPT | code::NOT_A_DATABASE) => {
-                format!(
-                    "the database file is damaged ({said}); \
-                     stop the server and restore the data directory"
-                )
-            }
-            _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
-        })
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn fault_of(error: sqlx::Error) -> StoreFault {
+    if matches!(error, sqlx::Error::PoolClosed) {
+        return StoreFault::Unavailable(CLOSED.into());
     }
+    let said = describe(&error);
+    StoreFault::Unavailable(match primary_code(&error) {
+        Some(code::FULL) => format!(
+            "the disk of the data directory is full ({said}); nothing was stored, free space"
+        ),
+        Some(code::IO) => format!(
+            "the data directory cannot be read or written ({said}); check the disk and restart"
+        ),
+        Some(code::CORRUPT | code::NOT_A_DATABASE) => {
+            format!(
+                "the database file is damaged ({said}); \
+                     stop the server and restore the data directory"
+            )
+        }
+        _ => format!("the database failed ({said}); nothing was acknowledged, try again"),
+    })
 }
 
 /// Returns `true` if the file is not an SQLite database at all.

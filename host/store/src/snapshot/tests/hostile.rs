@@ -14,7 +14,7 @@ fn read(archive: ArchiveWriter) -> String {
 }
 
 fn begun(manifest: &SnapshotManifest) -> ArchiveWriter {
-    let mut archive = ArchiveWriter::new();
+    let mut archive = ArchiveWriter::default();
     archive.add("meta.json", manifest.to_json().to_string().as_bytes()).unwrap();
     archive
 }
@@ -35,7 +35,7 @@ fn manifest() -> SnapshotManifest {
 
 #[test]
 fn large_entries_are_refused_before_reading() {
-    let mut archive = ArchiveWriter::new();
+    let mut archive = ArchiveWriter::default();
     archive.add("meta.json", &vec![b' '; (64 << 10) + 1]).unwrap();
     assert!(read(archive).contains("longer than 65536 bytes"));
     let mut archive = begun(&manifest());
@@ -57,8 +57,8 @@ fn short_part_must_be_the_last() {
 #[test]
 fn large_identity_is_refused_at_its_row() {
     let mut part = Vec::new();
-    row_format::push_identity(&mut part, "large", &vec![0; 1 << 20]).unwrap();
-    row_format::push_identity(&mut part, "later", b"").unwrap();
+    crate::row_format::push_identity(&mut part, "large", &vec![0; 1 << 20]).unwrap();
+    crate::row_format::push_identity(&mut part, "later", b"").unwrap();
     let mut archive = begun(&manifest());
     archive.add("state.00000000.bin", &part).unwrap();
     let bytes = archive.finish(|_| String::new()).unwrap();

@@ -59,9 +59,11 @@ pub(super) fn archived(
     for row in rows {
         match row {
             SnapshotRow::Identity(name, value) => {
-                row_format::push_identity(&mut part, name, value).unwrap();
+                crate::row_format::push_identity(&mut part, name, value).unwrap();
             }
-            SnapshotRow::Record(record) => row_format::push_record(&mut part, record).unwrap(),
+            SnapshotRow::Record(record) => {
+                crate::row_format::push_record(&mut part, record).unwrap()
+            }
         }
     }
     let records = rows.iter().filter(|row| matches!(row, SnapshotRow::Record(_))).count();
@@ -70,7 +72,7 @@ pub(super) fn archived(
         identity_rows: (rows.len() - records) as u64,
         ..manifest.clone()
     };
-    let mut archive = ArchiveWriter::new();
+    let mut archive = ArchiveWriter::default();
     archive.add("meta.json", manifest.to_json().to_string().as_bytes()).unwrap();
     archive.add("state.00000000.bin", &part).unwrap();
     saved(scratch, &archive.finish(|_| String::new()).unwrap())

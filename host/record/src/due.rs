@@ -11,13 +11,14 @@ use crate::record::Address;
 use crate::rows::column;
 
 /// Maximum number of lanes per query.
-pub(crate) const LANES: u32 = 256;
+pub const LANES: u32 = 256;
 
 /// The first record of a lane.
-pub(crate) struct LaneHead {
-    pub(crate) lane: String,
+pub struct LaneHead {
+    /// Name of the lane.
+    pub lane: String,
     /// Store time in milliseconds, as stored.
-    pub(crate) due: i64,
+    pub due: i64,
 }
 
 /// Some of the lanes of a kind of record, in the order of their names.
@@ -46,7 +47,7 @@ pub struct DueRecord {
 impl DueLanes {
     /// Returns the lanes that were due at `until` (store time, milliseconds). `heads` are the first
     /// records of at most [`LANES`] lanes, in the order of the names.
-    pub(crate) fn of_heads(heads: Vec<LaneHead>, until: u64) -> DueLanes {
+    pub fn of_heads(heads: Vec<LaneHead>, until: u64) -> DueLanes {
         let is_over = u32::try_from(heads.len()).is_ok_and(|found| found < LANES);
         let last = heads.last().filter(|_| !is_over);
         // Nothing lies between a text and the same text followed by a zero byte.

@@ -37,7 +37,7 @@ pub enum StoreFault {
 
 impl StoreFault {
     /// Returns an injected fault as a fault of the storage.
-    pub(crate) fn injected(injected: InjectedFault) -> StoreFault {
+    pub fn injected(injected: InjectedFault) -> StoreFault {
         StoreFault::Unavailable(injected.to_string())
     }
 }

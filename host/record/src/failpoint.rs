@@ -11,7 +11,7 @@ mod plan;
 #[cfg(feature = "fault")]
 mod registry;
 #[cfg(all(test, feature = "fault"))]
-pub(crate) use registry::VARIABLE;
+pub use registry::VARIABLE;
 
 /// The failure that a point was told to return. Cannot exist without the feature `fault`.
 #[derive(Debug)]

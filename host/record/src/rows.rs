@@ -10,19 +10,25 @@ use crate::record::{Address, IndexColumns, Record, Stamp};
 use crate::seal::Seal;
 
 /// A sealed row.
-#[cfg_attr(test, derive(Clone))]
-pub(crate) struct SealedRow {
-    pub(crate) address: Address,
-    pub(crate) stamp: Stamp,
+#[derive(Clone)]
+pub struct SealedRow {
+    /// The place of the record.
+    pub address: Address,
+    /// The stamp of this write.
+    pub stamp: Stamp,
     /// Store time in milliseconds, never negative.
-    pub(crate) due: Option<i64>,
-    pub(crate) lane: String,
-    pub(crate) owner: String,
-    /// The revisions of the mount at which the record was created and last changed; `None` if the
-    /// mount has no revisions.
-    pub(crate) created: Option<i64>,
-    pub(crate) modified: Option<i64>,
-    pub(crate) sealed: Vec<u8>,
+    pub due: Option<i64>,
+    /// Lane of the due work.
+    pub lane: String,
+    /// Owner of the record.
+    pub owner: String,
+    /// The revision of the mount at which the record was created; `None` if the mount has no
+    /// revisions.
+    pub created: Option<i64>,
+    /// The revision of the mount at which the record was last changed.
+    pub modified: Option<i64>,
+    /// The sealed body.
+    pub sealed: Vec<u8>,
 }
 
 impl SealedRow {
@@ -30,11 +36,7 @@ impl SealedRow {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness or the body is too long to be sealed.
-    pub(crate) fn of(
-        seal: &Seal,
-        address: &Address,
-        record: &Record,
-    ) -> Result<SealedRow, StoreFault> {
+    pub fn of(seal: &Seal, address: &Address, record: &Record) -> Result<SealedRow, StoreFault> {
         let mut row = SealedRow {
             address: address.clone(),
             stamp: Stamp(cipher::random()?),
@@ -53,7 +55,7 @@ impl SealedRow {
     ///
     /// # Errors
     /// [`StoreFault::Damaged`] if any column differs from the column that was written.
-    pub(crate) fn open(self, seal: &Seal) -> Result<Record, StoreFault> {
+    pub fn open(self, seal: &Seal) -> Result<Record, StoreFault> {
         let Some(body) = seal.open(self.label(seal), &self.sealed) else {
             return Err(StoreFault::Damaged(self.address));
         };
@@ -87,6 +89,6 @@ impl SealedRow {
 }
 
 /// Converts a number to the signed integer of a column, capped at the maximum.
-pub(crate) fn column(number: u64) -> i64 {
+pub fn column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -7,7 +7,7 @@
 //! Rows are copied without being judged: a damaged record stays in the snapshot, and is found when
 //! the record is opened.
 
-use super::archive_reader::damaged;
+use crate::archive_reader::damaged;
 use crate::fault::StoreFault;
 use crate::raw_record::RawRecord;
 
@@ -16,8 +16,8 @@ const IDENTITY_KIND: u8 = 1;
 const RECORD_KIND: u8 = 2;
 
 /// A row of a snapshot.
-#[cfg_attr(test, derive(Debug, PartialEq, Eq))]
-pub(super) enum SnapshotRow {
+#[derive(Debug, PartialEq, Eq)]
+pub enum SnapshotRow {
     /// A row of `meta`.
     Identity(String, Vec<u8>),
     /// A row of `record`.
@@ -28,7 +28,7 @@ pub(super) enum SnapshotRow {
 ///
 /// # Errors
 /// A row of 4 GiB or more.
-pub(super) fn push_identity(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), StoreFault> {
+pub fn push_identity(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), StoreFault> {
     let mut body = Vec::with_capacity(name.len() + value.len() + 8);
     push_field(&mut body, name.as_bytes())?;
     push_field(&mut body, value)?;
@@ -40,7 +40,7 @@ pub(super) fn push_identity(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Resu
 ///
 /// # Errors
 /// As [`push_identity`].
-pub(crate) fn push_record(out: &mut Vec<u8>, record: &RawRecord) -> Result<(), StoreFault> {
+pub fn push_record(out: &mut Vec<u8>, record: &RawRecord) -> Result<(), StoreFault> {
     let mut body = Vec::with_capacity(record.sealed.len() + 256);
     body.extend_from_slice(&record.space.to_be_bytes());
     push_field(&mut body, record.key.as_bytes())?;
@@ -75,7 +75,7 @@ fn push_number(out: &mut Vec<u8>, number: Option<i64>) {
 ///
 /// # Errors
 /// [`StoreFault::Refused`] for bytes that are not rows, and the errors of `take`.
-pub(super) fn read_rows(
+pub fn read_rows(
     part: &[u8],
     mut take: impl FnMut(SnapshotRow) -> Result<(), StoreFault>,
 ) -> Result<(), StoreFault> {

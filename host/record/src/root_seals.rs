@@ -43,12 +43,14 @@ pub struct DataSeals {
 
 /// The keys that seal new data.
 pub struct FirstKeys<'a> {
-    pub(crate) holders: Option<(SealConfig, &'a SealKey)>,
-    pub(crate) automatic: Option<(AutomaticSeal, &'a SealKey)>,
+    /// The split of the key of the people, and the key; `None` if nobody holds shares.
+    pub holders: Option<(SealConfig, &'a SealKey)>,
+    /// The automatic seal and its key; `None` if only people open the data.
+    pub automatic: Option<(AutomaticSeal, &'a SealKey)>,
 }
 
 impl<'a> FirstKeys<'a> {
-    /// A key that the caller splits by `config` ([`crate::split`]) for people.
+    /// A key that the caller splits by `config` ([`crate::shamir::split`]) for people.
     pub fn of_holders(config: SealConfig, key: &'a SealKey) -> FirstKeys<'a> {
         FirstKeys { holders: Some((config, key)), automatic: None }
     }
@@ -65,9 +67,11 @@ impl<'a> FirstKeys<'a> {
 
 /// The root key, sealed by the key of the holders.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct HolderSeal {
-    pub(crate) config: SealConfig,
-    pub(crate) root: Vec<u8>,
+pub struct HolderSeal {
+    /// The split of the key.
+    pub config: SealConfig,
+    /// The sealed root key.
+    pub root: Vec<u8>,
 }
 
 impl HolderSeal {
@@ -76,7 +80,7 @@ impl HolderSeal {
     ///
     /// # Errors
     /// As [`TermCipher::seal`].
-    pub(crate) fn make(
+    pub fn make(
         root: &RootKey,
         cluster: &ClusterId,
         (config, key): (SealConfig, &SealKey),
@@ -92,11 +96,7 @@ impl HolderSeal {
     ///
     /// # Errors
     /// As [`TermCipher::derive`].
-    pub(crate) fn open(
-        &self,
-        key: &SealKey,
-        cluster: &ClusterId,
-    ) -> Result<Option<RootKey>, StoreFault> {
+    pub fn open(&self, key: &SealKey, cluster: &ClusterId) -> Result<Option<RootKey>, StoreFault> {
         let label = HolderSeal::label(cluster, self.config);
         let opened = HolderSeal::cipher(key, cluster)?.open(label, &self.root);
         Ok(opened.and_then(|body| RootKey::of(&body)))
@@ -113,9 +113,11 @@ impl HolderSeal {
 
 /// The root key, sealed by the key of an automatic seal.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct AutomaticRoot {
-    pub(crate) seal: AutomaticSeal,
-    pub(crate) root: Vec<u8>,
+pub struct AutomaticRoot {
+    /// The seal.
+    pub seal: AutomaticSeal,
+    /// The sealed root key.
+    pub root: Vec<u8>,
 }
 
 impl AutomaticRoot {
@@ -123,7 +125,7 @@ impl AutomaticRoot {
     ///
     /// # Errors
     /// As [`TermCipher::seal`].
-    pub(crate) fn make(
+    pub fn make(
         root: &RootKey,
         cluster: &ClusterId,
         (seal, key): (AutomaticSeal, &SealKey),
@@ -137,11 +139,7 @@ impl AutomaticRoot {
     ///
     /// # Errors
     /// As [`TermCipher::derive`].
-    pub(crate) fn open(
-        &self,
-        key: &SealKey,
-        cluster: &ClusterId,
-    ) -> Result<Option<RootKey>, StoreFault> {
+    pub fn open(&self, key: &SealKey, cluster: &ClusterId) -> Result<Option<RootKey>, StoreFault> {
         let label = AutomaticRoot::label(cluster, &self.seal);
         let opened = AutomaticRoot::cipher(key, cluster)?.open(label, &self.root);
         Ok(opened.and_then(|body| RootKey::of(&body)))

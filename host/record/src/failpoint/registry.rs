@@ -41,7 +41,7 @@ pub(super) fn pass(name: &'static str, fallible: bool) -> bool {
 }
 
 /// Environment variable with the fault to inject.
-pub(crate) const VARIABLE: &str = "BULKHEAD_FAULT";
+pub const VARIABLE: &str = "BULKHEAD_FAULT";
 
 fn read_environment() -> FaultRegistry {
     FaultRegistry {

@@ -33,29 +33,29 @@ pub struct KeyStatus {
 
 /// The key that seals the keyring. The key stays in memory while the store is open, so that a
 /// rotation does not ask an operator for the unseal key.
-pub(crate) struct RootKey(KeyBytes);
+pub struct RootKey(KeyBytes);
 
 impl RootKey {
     /// Generates a random key.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no randomness.
-    pub(crate) fn generate() -> Result<RootKey, StoreFault> {
+    pub fn generate() -> Result<RootKey, StoreFault> {
         cipher::random_key().map(RootKey)
     }
 
     /// Creates the key from these bytes; `None` if their number differs.
-    pub(crate) fn of(bytes: &[u8]) -> Option<RootKey> {
+    pub fn of(bytes: &[u8]) -> Option<RootKey> {
         parse_key(bytes).map(RootKey)
     }
 
     /// Returns a copy of the key, which is wiped separately.
-    pub(crate) fn copy(&self) -> RootKey {
+    pub fn copy(&self) -> RootKey {
         RootKey(self.0.clone())
     }
 
     /// Returns the raw key, for the seals of the root key.
-    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+    pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
@@ -63,7 +63,7 @@ impl RootKey {
     ///
     /// # Errors
     /// As [`TermCipher::seal`].
-    pub(crate) fn seal_keyring(
+    pub fn seal_keyring(
         &self,
         cluster: &ClusterId,
         keyring: &Keyring,
@@ -75,7 +75,7 @@ impl RootKey {
     ///
     /// # Errors
     /// As [`TermCipher::derive`].
-    pub(crate) fn open_keyring(
+    pub fn open_keyring(
         &self,
         cluster: &ClusterId,
         sealed: &[u8],
@@ -90,7 +90,7 @@ impl RootKey {
 }
 
 /// A key of the keyring.
-pub(crate) struct KeyTerm {
+pub struct KeyTerm {
     cipher: TermCipher,
     installed: u64,
     sealed: AtomicU64,
@@ -109,25 +109,25 @@ impl KeyTerm {
     ///
     /// # Errors
     /// As [`TermCipher::seal`].
-    pub(crate) fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+    pub fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         self.sealed.fetch_add(1, Ordering::Relaxed);
         self.cipher.seal(label, body)
     }
 
     /// As [`TermCipher::open`].
-    pub(crate) fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.cipher.open(label, sealed)
     }
 
     /// Returns the status of this term.
-    pub(crate) fn status(&self) -> KeyStatus {
+    pub fn status(&self) -> KeyStatus {
         let (term, sealed) = (self.cipher.term(), self.sealed.load(Ordering::Relaxed));
         KeyStatus { term, installed: self.installed, sealed }
     }
 }
 
 /// All terms and the key of keyed hashes.
-pub(crate) struct Keyring {
+pub struct Keyring {
     hash_key: KeyBytes,
     /// The terms before the newest, in ascending order.
     older: Vec<Arc<KeyTerm>>,
@@ -140,7 +140,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no randomness.
-    pub(crate) fn generate(installed: u64) -> Result<Keyring, StoreFault> {
+    pub fn generate(installed: u64) -> Result<Keyring, StoreFault> {
         let newest = KeyTerm::new(FIRST_TERM, installed, cipher::random_key()?);
         Ok(Keyring { hash_key: cipher::random_key()?, older: Vec::new(), newest })
     }
@@ -150,7 +150,7 @@ impl Keyring {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no randomness, or after 4 billion terms.
-    pub(crate) fn with_new_term(&self, installed: u64) -> Result<Keyring, StoreFault> {
+    pub fn with_new_term(&self, installed: u64) -> Result<Keyring, StoreFault> {
         let number = self.newest.cipher.term().checked_add(1).ok_or_else(|| {
             StoreFault::Unavailable("the key was rotated 4294967295 times, the maximum".into())
         })?;
@@ -163,12 +163,12 @@ impl Keyring {
     }
 
     /// Returns the term that seals new records.
-    pub(crate) fn newest(&self) -> &Arc<KeyTerm> {
+    pub fn newest(&self) -> &Arc<KeyTerm> {
         &self.newest
     }
 
     /// Returns the term with this number.
-    pub(crate) fn term(&self, number: u32) -> Option<&Arc<KeyTerm>> {
+    pub fn term(&self, number: u32) -> Option<&Arc<KeyTerm>> {
         if self.newest.cipher.term() == number {
             return Some(&self.newest);
         }
@@ -177,13 +177,14 @@ impl Keyring {
     }
 
     /// Returns the key of keyed hashes.
-    pub(crate) fn hash_key(&self) -> &[u8; KEY_BYTES] {
+    pub fn hash_key(&self) -> &[u8; KEY_BYTES] {
         &self.hash_key
     }
 
-    #[cfg(test)]
-    pub(crate) fn secrets(&self) -> Vec<[u8; KEY_BYTES]> {
-        self.terms().map(|term| *term.cipher.key()).chain([*self.hash_key]).collect()
+    /// Returns whether these bytes are a key of the keyring.
+    pub fn has_key(&self, bytes: &[u8]) -> bool {
+        let mut keys = self.terms().map(|term| term.cipher.key()).chain([self.hash_key()]);
+        keys.any(|key| key == bytes)
     }
 
     fn terms(&self) -> impl Iterator<Item = &Arc<KeyTerm>> {

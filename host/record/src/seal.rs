@@ -32,7 +32,7 @@ pub struct SecretHasher {
 
 impl SecretHasher {
     /// Creates a hasher with this key.
-    pub(crate) fn new(key: &[u8; KEY_BYTES]) -> SecretHasher {
+    pub fn new(key: &[u8; KEY_BYTES]) -> SecretHasher {
         SecretHasher { key: hmac::Key::new(hmac::HMAC_SHA256, key), purposes: RwLock::default() }
     }
 
@@ -58,7 +58,7 @@ impl SecretHasher {
 }
 
 /// The keys of an open store. All keys are wiped from memory when the seal is dropped.
-pub(crate) struct Seal {
+pub struct Seal {
     cluster: ClusterId,
     root: RootKey,
     keyring: RwLock<Arc<Keyring>>,
@@ -67,23 +67,23 @@ pub(crate) struct Seal {
 
 impl Seal {
     /// Creates the seal of a cluster from the opened keys.
-    pub(crate) fn new(cluster: ClusterId, root: RootKey, keyring: Keyring) -> Seal {
+    pub fn new(cluster: ClusterId, root: RootKey, keyring: Keyring) -> Seal {
         let hashes = SecretHasher::new(keyring.hash_key());
         Seal { cluster, root, keyring: RwLock::new(Arc::new(keyring)), hashes }
     }
 
     /// Returns the id of the cluster.
-    pub(crate) fn cluster(&self) -> &ClusterId {
+    pub fn cluster(&self) -> &ClusterId {
         &self.cluster
     }
 
     /// Returns the key that opens the keyring.
-    pub(crate) fn root(&self) -> &RootKey {
+    pub fn root(&self) -> &RootKey {
         &self.root
     }
 
     /// Starts a label with the kind and place of the sealed bytes.
-    pub(crate) fn label(&self, what: &str) -> AssociatedData {
+    pub fn label(&self, what: &str) -> AssociatedData {
         AssociatedData::of(&self.cluster, what)
     }
 
@@ -92,12 +92,12 @@ impl Seal {
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
     /// allows (256 GiB).
-    pub(crate) fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+    pub fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         self.keyring().newest().seal(label, body)
     }
 
     /// Returns the body sealed under exactly this label, by any term; `None` for any other bytes.
-    pub(crate) fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         self.keyring().term(cipher::term_of(sealed)?)?.open(label, sealed)
     }
 
@@ -107,23 +107,23 @@ impl Seal {
     ///
     /// # Errors
     /// As [`Seal::seal`].
-    pub(crate) fn seal_text(&self, purpose: &str, body: &[u8]) -> Result<String, StoreFault> {
+    pub fn seal_text(&self, purpose: &str, body: &[u8]) -> Result<String, StoreFault> {
         Ok(URL_SAFE_NO_PAD.encode(self.seal(self.label("text").text(purpose), body)?))
     }
 
     /// Opens a text sealed by [`Seal::seal_text`] for this `purpose` in this cluster, under any
     /// term; `None` for any other text. A body has many texts, but each text has a single spelling.
-    pub(crate) fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    pub fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
         self.open(self.label("text").text(purpose), &URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
     /// Returns the hasher for keyed hashes.
-    pub(crate) fn hashes(&self) -> &SecretHasher {
+    pub fn hashes(&self) -> &SecretHasher {
         &self.hashes
     }
 
     /// Returns the status of the newest term.
-    pub(crate) fn status(&self) -> KeyStatus {
+    pub fn status(&self) -> KeyStatus {
         self.keyring().newest().status()
     }
 
@@ -133,10 +133,7 @@ impl Seal {
     ///
     /// # Errors
     /// As [`Keyring::with_new_term`].
-    pub(crate) fn prepare_rotation(
-        &self,
-        installed: u64,
-    ) -> Result<(Keyring, Vec<u8>), StoreFault> {
+    pub fn prepare_rotation(&self, installed: u64) -> Result<(Keyring, Vec<u8>), StoreFault> {
         let keyring = self.keyring().with_new_term(installed)?;
         let sealed = self.root.seal_keyring(&self.cluster, &keyring)?;
         Ok((keyring, sealed))
@@ -146,7 +143,7 @@ impl Seal {
     ///
     /// # Errors
     /// As [`HolderSeal::make`].
-    pub(crate) fn seal_for_holders(
+    pub fn seal_for_holders(
         &self,
         config: SealConfig,
         key: &SealKey,
@@ -158,7 +155,7 @@ impl Seal {
     ///
     /// # Errors
     /// As [`AutomaticRoot::make`].
-    pub(crate) fn seal_automatically(
+    pub fn seal_automatically(
         &self,
         seal: AutomaticSeal,
         key: &SealKey,
@@ -167,18 +164,15 @@ impl Seal {
     }
 
     /// Uses a keyring from now on. The keyring must be on disk.
-    pub(crate) fn install(&self, keyring: Keyring) -> KeyStatus {
+    pub fn install(&self, keyring: Keyring) -> KeyStatus {
         let status = keyring.newest().status();
         *sync::write(&self.keyring) = Arc::new(keyring);
         status
     }
 
-    /// Returns every key that must never be found in a file.
-    #[cfg(test)]
-    pub(crate) fn secrets(&self) -> Vec<[u8; KEY_BYTES]> {
-        let mut secrets = self.keyring().secrets();
-        secrets.push(*self.root.bytes());
-        secrets
+    /// Returns whether these bytes are one of the keys, for searches of files.
+    pub fn has_key(&self, bytes: &[u8]) -> bool {
+        self.root.bytes() == bytes || self.keyring().has_key(bytes)
     }
 
     fn keyring(&self) -> Arc<Keyring> {

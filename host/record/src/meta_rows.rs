@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 /// All rows of the identity, in the order of their names.
-pub(crate) type MetaRows = BTreeMap<String, Vec<u8>>;
+pub type MetaRows = BTreeMap<String, Vec<u8>>;
 
 /// A row with the new value; `None` removes the row. The removal of a missing row changes
 /// nothing.
-pub(crate) type MetaChange = (&'static str, Option<Vec<u8>>);
+pub type MetaChange = (&'static str, Option<Vec<u8>>);

@@ -9,19 +9,19 @@ use crate::record::{Address, Space};
 
 /// The keys of a kind of record with a given prefix, after a given key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct KeyRange {
+pub struct KeyRange {
     /// The kind of record.
-    pub(crate) space: Space,
+    pub space: Space,
     /// The start of the range; never unbounded.
-    pub(crate) start: Bound<String>,
+    pub start: Bound<String>,
     /// The first text after all texts with the prefix; `None` if there is no such text.
-    pub(crate) end: Option<String>,
+    pub end: Option<String>,
 }
 
 impl KeyRange {
     /// Returns the range of keys of `space` that begin with `prefix` and are greater than `after`.
     /// An empty `after` means from the first key.
-    pub(crate) fn new(space: Space, prefix: &str, after: &str) -> KeyRange {
+    pub fn new(space: Space, prefix: &str, after: &str) -> KeyRange {
         let start = if after.is_empty() || after < prefix {
             Bound::Included(prefix.to_owned())
         } else {
@@ -31,7 +31,7 @@ impl KeyRange {
     }
 
     /// Returns `true` if `address` lies in the range.
-    pub(crate) fn contains(&self, address: &Address) -> bool {
+    pub fn contains(&self, address: &Address) -> bool {
         let begun = match &self.start {
             Bound::Included(first) => address.key >= *first,
             Bound::Excluded(after) => address.key > *after,

@@ -13,32 +13,32 @@ use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 
 /// Purpose of the keyed hash in the last entry.
-pub(super) const SUMS_PURPOSE: &str = "snapshot";
+pub const SUMS_PURPOSE: &str = "snapshot";
 
 /// Size at which a part of the rows is closed, in bytes. A part exceeds the size by less than a
 /// record.
-pub(super) const PART_BYTES: usize = 1 << 20;
+pub const PART_BYTES: usize = 1 << 20;
 
 /// Name of the entry with the manifest.
-pub(super) const MANIFEST_NAME: &str = "meta.json";
+pub const MANIFEST_NAME: &str = "meta.json";
 /// Name of the entry with the digests.
-pub(super) const SUMS_NAME: &str = "SHA256SUMS";
+pub const SUMS_NAME: &str = "SHA256SUMS";
 /// Name of the last entry. Clients take a snapshot without this entry for incomplete.
-pub(super) const SEALED_SUMS_NAME: &str = "SHA256SUMS.sealed";
+pub const SEALED_SUMS_NAME: &str = "SHA256SUMS.sealed";
 
 /// Unit of a tar archive, in bytes.
-pub(super) const BLOCK_BYTES: usize = 512;
+pub const BLOCK_BYTES: usize = 512;
 /// Number of empty blocks that end a tar archive.
-pub(super) const END_BLOCKS: usize = 2;
+pub const END_BLOCKS: usize = 2;
 
 /// Returns the name of the entry with the part `number` of the rows.
-pub(super) fn state_name(number: u64) -> String {
+pub fn state_name(number: u64) -> String {
     format!("state.{number:08}.bin")
 }
 
 /// Returns the header of an entry. A name or size that does not fit gives `None`; no name or size
 /// of this module does not fit.
-pub(super) fn entry_header(name: &str, size: usize) -> Option<[u8; BLOCK_BYTES]> {
+pub fn entry_header(name: &str, size: usize) -> Option<[u8; BLOCK_BYTES]> {
     let mut header = [0; BLOCK_BYTES];
     put(&mut header, 0, name.as_bytes())?;
     put(&mut header, 100, b"0000600\0")?;
@@ -61,39 +61,41 @@ fn put(header: &mut [u8; BLOCK_BYTES], at: usize, bytes: &[u8]) -> Option<()> {
 }
 
 /// Returns the number of bytes between the end of an entry of this size and the next header.
-pub(super) fn padding(size: usize) -> usize {
+pub fn padding(size: usize) -> usize {
     size.next_multiple_of(BLOCK_BYTES).saturating_sub(size)
 }
 
 /// Returns the line of `SHA256SUMS` for an entry.
-pub(super) fn sum_line(name: &str, content: &[u8]) -> String {
+pub fn sum_line(name: &str, content: &[u8]) -> String {
     let sum = digest::digest(&digest::SHA256, content);
     format!("{}  {name}\n", hexadecimal::text(sum.as_ref()))
 }
 
 /// Writes an archive into memory, from which the caller takes the bytes piece by piece.
-pub(super) struct ArchiveWriter {
+pub struct ArchiveWriter {
     gzip: GzEncoder<Vec<u8>>,
     sums: String,
 }
 
-impl ArchiveWriter {
-    pub(super) fn new() -> ArchiveWriter {
+impl Default for ArchiveWriter {
+    fn default() -> ArchiveWriter {
         let gzip = GzBuilder::new().write(Vec::new(), Compression::none());
         ArchiveWriter { gzip, sums: String::new() }
     }
+}
 
+impl ArchiveWriter {
     /// Adds an entry, whose digest becomes part of `SHA256SUMS`.
     ///
     /// # Errors
     /// A name or size that does not fit a header.
-    pub(super) fn add(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+    pub fn add(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
         self.sums.push_str(&sum_line(name, content));
         self.add_entry(name, content)
     }
 
     /// Removes the bytes written so far. Some bytes stay in the compressor until the next call.
-    pub(super) fn take(&mut self) -> Vec<u8> {
+    pub fn take(&mut self) -> Vec<u8> {
         mem::take(self.gzip.get_mut())
     }
 
@@ -102,7 +104,7 @@ impl ArchiveWriter {
     ///
     /// # Errors
     /// As [`ArchiveWriter::add`].
-    pub(super) fn finish(mut self, seal: impl FnOnce(&[u8]) -> String) -> io::Result<Vec<u8>> {
+    pub fn finish(mut self, seal: impl FnOnce(&[u8]) -> String) -> io::Result<Vec<u8>> {
         let sums = mem::take(&mut self.sums);
         self.add_entry(SUMS_NAME, sums.as_bytes())?;
         let sealed = seal(sums.as_bytes());

@@ -45,7 +45,7 @@ impl Space {
 
     /// Returns the kind's number in the table. Part of the stored format: a number is never given
     /// to another kind.
-    pub(crate) fn number(self) -> u8 {
+    pub fn number(self) -> u8 {
         match self {
             Space::Core => 1,
             Space::Data => 2,
@@ -59,12 +59,12 @@ impl Space {
 
     /// Returns the kind with this `number` in the table; `None` if this version does not know the
     /// number.
-    pub(crate) fn of_number(number: i64) -> Option<Space> {
+    pub fn of_number(number: i64) -> Option<Space> {
         Space::ALL.into_iter().find(|space| i64::from(space.number()) == number)
     }
 
     /// Returns the kind's name in messages and seals. Part of the stored format.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Space::Core => "core",
             Space::Data => "data",
@@ -119,7 +119,7 @@ pub struct IndexColumns {
 /// written again, or restored, is never mistaken for the record that was read, even if both have
 /// the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp(pub(crate) [u8; 16]);
+pub struct Stamp(pub [u8; 16]);
 
 /// An opened record.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, BufReader, Read};
 
 use flate2::bufread::GzDecoder;
 
-use super::archive::{
+use crate::archive::{
     BLOCK_BYTES, END_BLOCKS, MANIFEST_NAME, SEALED_SUMS_NAME, SUMS_NAME, entry_header, padding,
     sum_line,
 };
@@ -24,30 +24,36 @@ const MAX_MANIFEST_BYTES: usize = 64 << 10;
 const MAX_SEALED_SUMS_BYTES: usize = 64;
 
 /// Reads the entries of an archive in order.
-pub(super) struct ArchiveReader<R: Read> {
+pub struct ArchiveReader<R: Read> {
     gzip: GzDecoder<BufReader<R>>,
     /// The digests of the entries so far.
     sums: String,
 }
 
 /// An entry of an archive.
-pub(super) struct ArchiveEntry {
-    pub(super) name: String,
-    pub(super) content: Vec<u8>,
+pub struct ArchiveEntry {
+    /// The name.
+    pub name: String,
+    /// The bytes.
+    pub content: Vec<u8>,
 }
 
 /// The end of an archive.
-pub(super) enum ArchiveItem {
+pub enum ArchiveItem {
+    /// An entry.
     Entry(ArchiveEntry),
     /// The digests are right. Holds the text of the digests and the content of the last entry.
     End {
+        /// The digests of the entries.
         sums: String,
+        /// The content of the last entry.
         sealed: String,
     },
 }
 
 impl<R: Read> ArchiveReader<R> {
-    pub(super) fn new(file: R) -> ArchiveReader<R> {
+    /// Creates the reader at the beginning of the file.
+    pub fn new(file: R) -> ArchiveReader<R> {
         ArchiveReader { gzip: GzDecoder::new(BufReader::new(file)), sums: String::new() }
     }
 
@@ -55,7 +61,7 @@ impl<R: Read> ArchiveReader<R> {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] with the difference from a complete snapshot.
-    pub(super) fn read_next(&mut self) -> Result<ArchiveItem, StoreFault> {
+    pub fn read_next(&mut self) -> Result<ArchiveItem, StoreFault> {
         let entry = self.read_entry()?;
         if entry.name != SUMS_NAME {
             self.sums.push_str(&sum_line(&entry.name, &entry.content));
@@ -140,7 +146,7 @@ fn read_header(header: &[u8]) -> Option<(String, usize)> {
 }
 
 /// Returns the fault of a file that is not a complete snapshot.
-pub(super) fn damaged(fault: &str) -> StoreFault {
+pub fn damaged(fault: &str) -> StoreFault {
     StoreFault::Refused(format!(
         "the file is not a complete snapshot: {fault}; nothing was changed; take another copy of \
          the file, or another snapshot"

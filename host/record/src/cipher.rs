@@ -15,19 +15,19 @@ use zeroize::Zeroizing;
 use crate::fault::StoreFault;
 
 /// The id of a store's cluster: random, generated at initialisation.
-pub(crate) type ClusterId = [u8; 16];
+pub type ClusterId = [u8; 16];
 
 /// Length of every key in bytes.
-pub(crate) const KEY_BYTES: usize = 32;
+pub const KEY_BYTES: usize = 32;
 
 /// A key, wiped from memory when dropped.
-pub(crate) type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
+pub type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 
 /// First byte of all sealed bytes, and part of every label: the version of the layout.
 const SEALED_FORMAT: u8 = 2;
 const NONCE_BYTES: usize = 24;
 /// Bytes by which a sealed body is longer than the body: format, term, nonce and tag.
-pub(crate) const SEAL_OVERHEAD_BYTES: usize = 1 + 4 + NONCE_BYTES + 16;
+pub const SEAL_OVERHEAD_BYTES: usize = 1 + 4 + NONCE_BYTES + 16;
 /// Namespaces are to come (decision P6); until then all records belong to this namespace.
 const NAMESPACE: &str = "root";
 /// The term of bytes sealed by a key outside the keyring.
@@ -69,7 +69,7 @@ impl SealKey {
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the system gives no randomness.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
+pub fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
     let mut bytes = [0; N];
     rand::fill(&mut bytes).map_err(|_| missing_randomness())?;
     Ok(bytes)
@@ -79,25 +79,25 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreFault> {
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the system gives no randomness.
-pub(crate) fn random_key() -> Result<KeyBytes, StoreFault> {
+pub fn random_key() -> Result<KeyBytes, StoreFault> {
     let mut key = KeyBytes::default();
     rand::fill(key.as_mut_slice()).map_err(|_| missing_randomness())?;
     Ok(key)
 }
 
 /// Returns the fault of a system without randomness.
-pub(crate) fn missing_randomness() -> StoreFault {
+pub fn missing_randomness() -> StoreFault {
     StoreFault::Unavailable("the operating system gives no random bytes; restart the host".into())
 }
 
 /// The authenticated context of sealed bytes: a list of fields, each preceded by its length, so
 /// that two different lists never give the same bytes.
-pub(crate) struct AssociatedData(Vec<u8>);
+pub struct AssociatedData(Vec<u8>);
 
 impl AssociatedData {
     /// Starts a label with the kind of sealed bytes (`record`, `root`, `keyring`) and their place:
     /// format, cluster and namespace.
-    pub(crate) fn of(cluster: &ClusterId, what: &str) -> AssociatedData {
+    pub fn of(cluster: &ClusterId, what: &str) -> AssociatedData {
         AssociatedData(Vec::with_capacity(256))
             .field(&[SEALED_FORMAT])
             .text(what)
@@ -106,27 +106,27 @@ impl AssociatedData {
     }
 
     /// Appends a field.
-    pub(crate) fn field(mut self, bytes: &[u8]) -> AssociatedData {
+    pub fn field(mut self, bytes: &[u8]) -> AssociatedData {
         self.0.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
         self.0.extend_from_slice(bytes);
         self
     }
 
     /// Appends a field of text.
-    pub(crate) fn text(self, text: &str) -> AssociatedData {
+    pub fn text(self, text: &str) -> AssociatedData {
         self.field(text.as_bytes())
     }
 }
 
 /// A sealing key and the key's term.
-pub(crate) struct TermCipher {
+pub struct TermCipher {
     term: u32,
     key: KeyBytes,
 }
 
 impl TermCipher {
     /// Creates the cipher of a keyring's term.
-    pub(crate) fn of_term(term: u32, key: KeyBytes) -> TermCipher {
+    pub fn of_term(term: u32, key: KeyBytes) -> TermCipher {
         TermCipher { term, key }
     }
 
@@ -135,7 +135,7 @@ impl TermCipher {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the derivation fails, which no valid input causes.
-    pub(crate) fn derive(
+    pub fn derive(
         from: &[u8; KEY_BYTES],
         cluster: &ClusterId,
         purpose: &'static str,
@@ -154,12 +154,12 @@ impl TermCipher {
     }
 
     /// Returns the term; 0 for a key outside the keyring.
-    pub(crate) fn term(&self) -> u32 {
+    pub fn term(&self) -> u32 {
         self.term
     }
 
     /// Returns the raw key, to be sealed by another key.
-    pub(crate) fn key(&self) -> &[u8; KEY_BYTES] {
+    pub fn key(&self) -> &[u8; KEY_BYTES] {
         &self.key
     }
 
@@ -168,7 +168,7 @@ impl TermCipher {
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
     /// allows (256 GiB).
-    pub(crate) fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
+    pub fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
         let nonce: [u8; NONCE_BYTES] = random()?;
         let term = self.term.to_be_bytes();
         let payload = Payload { msg: body, aad: &label.field(&term).0 };
@@ -187,7 +187,7 @@ impl TermCipher {
     }
 
     /// Returns the body that this key sealed under exactly this label; `None` for any other bytes.
-    pub(crate) fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    pub fn open(&self, label: AssociatedData, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (term, rest) = split_term(sealed)?;
         if term != self.term {
             return None;
@@ -203,7 +203,7 @@ impl TermCipher {
 }
 
 /// Returns the term in sealed bytes; `None` if the bytes have another format.
-pub(crate) fn term_of(sealed: &[u8]) -> Option<u32> {
+pub fn term_of(sealed: &[u8]) -> Option<u32> {
     split_term(sealed).map(|(term, _)| term)
 }
 

@@ -75,7 +75,7 @@ impl SealConfig {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] with the message of [`SealConfig::new`].
-    pub(crate) fn validate(self) -> Result<SealConfig, StoreFault> {
+    pub fn validate(self) -> Result<SealConfig, StoreFault> {
         SealConfig::new(self.shares.into(), self.threshold.into()).map_err(StoreFault::Refused)
     }
 }

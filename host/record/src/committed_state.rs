@@ -14,38 +14,41 @@ use crate::record::{Address, Stamp};
 use crate::rows::SealedRow;
 
 /// A range and the requested number of keys.
-pub(crate) type RequestedRange<'a> = (&'a KeyRange, u32);
+pub type RequestedRange<'a> = (&'a KeyRange, u32);
 
 /// The questions of a group. All answers are of one state.
 #[derive(Default)]
-pub(crate) struct StateQuestions<'a> {
+pub struct StateQuestions<'a> {
     /// Addresses of which the stamps are needed.
-    pub(crate) stamps: BTreeSet<&'a Address>,
-    pub(crate) listings: HashSet<RequestedRange<'a>>,
+    pub stamps: BTreeSet<&'a Address>,
+    /// Ranges of which the first keys are needed.
+    pub listings: HashSet<RequestedRange<'a>>,
     /// Addresses of which the rows are needed.
-    pub(crate) rows: BTreeSet<&'a Address>,
+    pub rows: BTreeSet<&'a Address>,
     /// Counters of which the bytes are needed (`crate::stored_limit`).
-    pub(crate) counters: BTreeSet<&'a str>,
+    pub counters: BTreeSet<&'a str>,
     /// Addresses of which the counted bytes of the rows are needed.
-    pub(crate) sizes: BTreeSet<&'a Address>,
+    pub sizes: BTreeSet<&'a Address>,
 }
 
 /// The answers to [`StateQuestions`]. An address without a row has no entry.
 #[derive(Default)]
-pub(crate) struct CommittedState<'a> {
-    pub(crate) stamps: BTreeMap<&'a Address, AddressState>,
+pub struct CommittedState<'a> {
+    /// The states of the addresses.
+    pub stamps: BTreeMap<&'a Address, AddressState>,
     /// The first committed keys of each range, in order.
-    pub(crate) listings: HashMap<RequestedRange<'a>, Vec<String>>,
+    pub listings: HashMap<RequestedRange<'a>, Vec<String>>,
     /// [`StoreFault::Damaged`] for a row with a shape that was never written.
-    pub(crate) rows: BTreeMap<&'a Address, Result<SealedRow, StoreFault>>,
+    pub rows: BTreeMap<&'a Address, Result<SealedRow, StoreFault>>,
     /// The bytes of every requested counter; 0 for a counter without a row.
-    pub(crate) counters: BTreeMap<&'a str, u64>,
-    pub(crate) sizes: BTreeMap<&'a Address, u64>,
+    pub counters: BTreeMap<&'a str, u64>,
+    /// The counted bytes of the rows.
+    pub sizes: BTreeMap<&'a Address, u64>,
 }
 
 /// The state of an address, reduced to the part needed for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AddressState {
+pub enum AddressState {
     /// A row with this stamp.
     Stamped(Stamp),
     /// A row whose stamp has a shape that was never written.
@@ -54,11 +57,11 @@ pub(crate) enum AddressState {
 
 /// The writes of a group. No address is both put and deleted.
 #[derive(Default)]
-pub(crate) struct GroupWrites<'a> {
+pub struct GroupWrites<'a> {
     /// Rows to insert, or to put in place of the row at the same address.
-    pub(crate) puts: Vec<&'a SealedRow>,
+    pub puts: Vec<&'a SealedRow>,
     /// Addresses to delete; an address without a row changes nothing.
-    pub(crate) deletes: Vec<&'a Address>,
+    pub deletes: Vec<&'a Address>,
     /// Changes to the rows of the store's identity.
-    pub(crate) identity: Vec<MetaChange>,
+    pub identity: Vec<MetaChange>,
 }
