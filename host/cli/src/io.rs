@@ -9,10 +9,19 @@ use std::path::Path;
 /// snapshot, or the reason why the file is not a complete snapshot.
 pub type SnapshotInspector<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
 
-/// A function that restores a snapshot into the data directory of a server that does not run:
-/// directory, snapshot, and whether data in the directory may be replaced. Returns a line about the
-/// snapshot, or the reason why the directory is unchanged.
-pub type DirectoryRestorer<'a> = &'a dyn Fn(&Path, &Path, bool) -> Result<String, String>;
+/// The place of the data of a server that does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestorePlace<'a> {
+    /// A data directory with a file of SQLite.
+    Directory(&'a Path),
+    /// The database in this configuration file of the server.
+    Configuration(&'a Path),
+}
+
+/// A function that restores a snapshot into the data of a server that does not run: place,
+/// snapshot, and whether data at the place may be replaced. Returns a line about the place and the
+/// snapshot, or the reason why the data are unchanged.
+pub type DataRestorer<'a> = &'a dyn Fn(RestorePlace<'_>, &Path, bool) -> Result<String, String>;
 
 /// The streams and variables of a command.
 pub struct CommandIo<'a> {
@@ -31,5 +40,5 @@ pub struct CommandIo<'a> {
     /// Checks a snapshot that was saved or is to be restored.
     pub inspect_snapshot: SnapshotInspector<'a>,
     /// Restores a snapshot without a server.
-    pub restore_directory: DirectoryRestorer<'a>,
+    pub restore_data: DataRestorer<'a>,
 }

@@ -37,7 +37,7 @@ mod upload;
 mod wrapping;
 mod yaml;
 
-pub use io::{CommandIo, DirectoryRestorer, SnapshotInspector};
+pub use io::{CommandIo, DataRestorer, RestorePlace, SnapshotInspector};
 pub use nearest::find_nearest;
 pub use options::double_dashes;
 

@@ -6,7 +6,7 @@ pub(crate) use requests::RequestIdentity;
 
 use crate::client::{ExtraHeader, ServerAddress, ServerAnswer};
 use crate::input;
-use crate::io::CommandIo;
+use crate::io::{CommandIo, RestorePlace};
 use crate::keyboard;
 use crate::options::{OutputFormat, ParsedOptions};
 use crate::output;
@@ -327,18 +327,18 @@ impl<'a, 'io> Session<'a, 'io> {
         (self.io.inspect_snapshot)(file)
     }
 
-    /// Restores a snapshot into the data directory of a server that does not run. `replaces` data
-    /// in the directory, if there are any. Returns a line about the snapshot.
+    /// Restores a snapshot into the data of a server that does not run. `replaces` data at the
+    /// place, if there are any. Returns a line about the place and the snapshot.
     ///
     /// # Errors
-    /// The reason why the directory is unchanged.
-    pub(crate) fn restore_directory(
+    /// The reason why the data are unchanged.
+    pub(crate) fn restore_data(
         &self,
-        directory: &Path,
+        place: RestorePlace<'_>,
         snapshot: &Path,
         replaces: bool,
     ) -> Result<String, String> {
-        (self.io.restore_directory)(directory, snapshot, replaces)
+        (self.io.restore_data)(place, snapshot, replaces)
     }
 
     /// Prints a note on standard error.

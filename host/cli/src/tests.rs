@@ -92,7 +92,7 @@ fn run_with(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Ran {
         hide,
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
-        restore_directory: &|_, _, _| Err("no directory".to_owned()),
+        restore_data: &|_, _, _| Err("no directory".to_owned()),
     };
     let code = run(args.iter().map(OsString::from), &mut io);
     Ran { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
@@ -293,7 +293,7 @@ fn keys_failing_to_print_are_reported_lost() {
         hide,
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
-        restore_directory: &|_, _, _| Err("no directory".to_owned()),
+        restore_data: &|_, _, _| Err("no directory".to_owned()),
     };
     assert_eq!(
         run(["operator", "init", "-key-shares=1"].map(OsString::from).into_iter(), &mut io),
@@ -364,7 +364,7 @@ fn unseal_key_prompt_hides_typed_key() {
         hide: Some(&hide),
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
-        restore_directory: &|_, _, _| Err("no directory".to_owned()),
+        restore_data: &|_, _, _| Err("no directory".to_owned()),
     };
     assert_eq!(run(["operator", "unseal"].map(OsString::from).into_iter(), &mut io), 0);
     assert_eq!(canned.asked_once().2, r#"{"key":"c0ffee"}"#);

@@ -321,9 +321,10 @@ fn run_client(args: impl Iterator<Item = OsString>) -> ExitCode {
         hide: io::stdin().is_terminal().then_some(hide),
         env: &|name| std::env::var_os(name),
         inspect_snapshot: &snapshot_file::describe,
-        restore_directory: &|directory, snapshot, replaces| {
-            let restored = snapshot_file::restore(directory, snapshot, replaces);
-            build_runtime()?.block_on(restored)
+        restore_data: &|place, snapshot, replaces| {
+            // The command has neither read nor printed anything so far.
+            restart_without_database_settings()?;
+            build_runtime()?.block_on(snapshot_file::restore(place, snapshot, replaces))
         },
     };
     ExitCode::from(bulkhead_cli::run(args, &mut io))

@@ -4,9 +4,13 @@
 //! This file prevents an incomplete backup from being taken for a complete one: the manifest is
 //! printed after the whole file was read and its digests were found right.
 
+use crate::config::Config;
 use crate::diagnose::is_json;
-use bulkhead_cli::double_dashes;
-use bulkhead_store::{SnapshotManifest, SnapshotSummary, inspect_snapshot, restore_directory};
+use crate::production::environment;
+use bulkhead_cli::{RestorePlace, double_dashes};
+use bulkhead_store::{
+    SnapshotManifest, SnapshotSummary, StoreOptions, inspect_snapshot, restore_store,
+};
 use lexopt::ValueExt;
 use serde_json::json;
 use std::ffi::OsString;
@@ -92,14 +96,28 @@ fn describe_manifest(manifest: &SnapshotManifest) -> String {
     format!("a snapshot of {records} records, taken at {taken_at}")
 }
 
-/// Restores a snapshot into the data directory of a server that does not run, and returns a line
-/// about the snapshot. `replaces` data in the directory, if there are any.
+/// Restores a snapshot into the data of a server that does not run, and returns a line about the
+/// place and the snapshot. `replaces` data at the place, if there are any.
 ///
 /// # Errors
-/// The reason why the directory is unchanged.
-pub async fn restore(directory: &Path, file: &Path, replaces: bool) -> Result<String, String> {
-    let restored = restore_directory(directory, file, replaces).await;
-    restored.map(|manifest| describe_manifest(&manifest)).map_err(|fault| fault.to_string())
+/// The reason why the data are unchanged.
+pub async fn restore(
+    place: RestorePlace<'_>,
+    file: &Path,
+    replaces: bool,
+) -> Result<String, String> {
+    let (name, options) = match place {
+        RestorePlace::Directory(directory) => {
+            (directory.display().to_string(), StoreOptions::at(directory))
+        }
+        RestorePlace::Configuration(config) => {
+            let config = Config::read(config)?.with_database(&environment)?;
+            (config.place_of_data(), config.store_options(&environment)?)
+        }
+    };
+    let manifest = restore_store(options, file, replaces).await;
+    let manifest = manifest.map_err(|fault| fault.to_string())?;
+    Ok(format!("{name}: restored {}", describe_manifest(&manifest)))
 }
 
 fn print_json(summary: &SnapshotSummary, out: &mut dyn Write) -> io::Result<()> {

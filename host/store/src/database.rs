@@ -50,8 +50,8 @@ use crate::meta_rows::{MetaChange, MetaRows};
 use crate::options::FlushPolicy;
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
 pub(crate) use crate::postgres::{
-    copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back, remove_tables,
-    replaced_tables,
+    check_unclaimed, copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back,
+    remove_tables, replaced_tables,
 };
 use crate::postgres_place::PostgresPlace;
 use crate::record::Address;

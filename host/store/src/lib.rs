@@ -120,7 +120,7 @@ pub use snapshot::{
     CheckReport, CheckedSnapshot, DataDamage, OpenedRecord, PreparedRestore, RestoreConditions,
     SnapshotManifest, SnapshotOrigin, SnapshotStream, SnapshotSummary, check_directory,
     check_snapshot, check_store, inspect_snapshot, inspect_snapshot_while, read_key_file,
-    read_keys, restore_directory,
+    read_keys, restore_store,
 };
 pub use store::Store;
 pub use stored_limit::StoredLimit;

@@ -107,6 +107,12 @@ impl MarkFile {
         Ok(MarkFile { directory: directory.to_owned(), cluster: cluster.to_owned(), commits })
     }
 
+    /// Returns the mark of a database without a known cluster and commit. The file is not read.
+    pub(crate) fn unwritten(directory: &Path) -> MarkFile {
+        let (directory, cluster) = (directory.to_owned(), String::new());
+        MarkFile { directory, cluster, commits: AtomicI64::new(0) }
+    }
+
     /// Returns the number of the commit in the file; 0 without a file.
     pub(crate) fn commits(&self) -> i64 {
         self.commits.load(Ordering::Relaxed)

@@ -70,6 +70,6 @@ pub(crate) use meta_table::read_meta;
 pub(crate) use server_address::name_of;
 pub(crate) use server_examination::examine_server;
 pub(crate) use table_copies::{
-    copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back, remove_tables,
-    replaced_tables,
+    check_unclaimed, copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back,
+    remove_tables, replaced_tables,
 };

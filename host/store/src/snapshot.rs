@@ -29,5 +29,5 @@ pub use check::{
 pub use key_file::{read_key_file, read_keys};
 pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
-pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_directory};
+pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_store};
 pub use save::{SnapshotOrigin, SnapshotStream};

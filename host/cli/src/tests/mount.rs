@@ -189,7 +189,7 @@ fn disabled_by_person(shown: (u16, Value), typed: &str) -> (u8, String, Vec<Stri
         hide: Some(&hide),
         env: &env,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
-        restore_directory: &|_, _, _| Err("no directory".to_owned()),
+        restore_data: &|_, _, _| Err("no directory".to_owned()),
     };
     let code = run(["secrets", "disable", "database"].map(OsString::from).into_iter(), &mut io);
     let lines = canned.seen.join().unwrap().into_iter().map(|(line, _, _)| line).collect();

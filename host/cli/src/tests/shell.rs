@@ -114,7 +114,7 @@ fn non_interactive_command_asks_nothing() {
         hide: Some(&hide),
         env: &|_| None,
         inspect_snapshot: &|_| Ok("a snapshot".to_owned()),
-        restore_directory: &|_, _, _| Err("no directory".to_owned()),
+        restore_data: &|_, _, _| Err("no directory".to_owned()),
     };
     let args = ["operator", "unseal", "-non-interactive"].map(OsString::from);
     assert_eq!(run(args.into_iter(), &mut io), 2);

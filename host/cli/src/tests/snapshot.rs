@@ -29,7 +29,7 @@ fn save(
         hide: None,
         env: &|name| (name == "BULKHEAD_ADDR").then(|| address.clone()),
         inspect_snapshot: inspect,
-        restore_directory: &|_, _, _| Err("no directory".to_owned()),
+        restore_data: &|_, _, _| Err("no directory".to_owned()),
     };
     let words = ["operator", "snapshot", "save"].map(OsString::from).into_iter();
     let code = run(words.chain([file.into()]), &mut io);

@@ -27,8 +27,8 @@ impl Drop for TestFile {
     }
 }
 
-/// Calls of the restore without a server: directory, snapshot, and whether data are replaced.
-type OfflineCalls = RefCell<Vec<(PathBuf, PathBuf, bool)>>;
+/// Calls of the restore without a server: place, snapshot, and whether data are replaced.
+type OfflineCalls = RefCell<Vec<(String, PathBuf, bool)>>;
 
 /// Runs a command whose file is judged as `judged`. Without an address no server is reached.
 fn restore(address: &str, words: &[&str], judged: Result<&str, &str>, calls: &OfflineCalls) -> Ran {
@@ -47,8 +47,8 @@ fn restore(address: &str, words: &[&str], judged: Result<&str, &str>, calls: &Of
         hide: None,
         env: &env,
         inspect_snapshot: &|_| judged(),
-        restore_directory: &|directory: &Path, file: &Path, replaces| {
-            calls.borrow_mut().push((directory.to_owned(), file.to_owned(), replaces));
+        restore_data: &|place: RestorePlace<'_>, file: &Path, replaces| {
+            calls.borrow_mut().push((format!("{place:?}"), file.to_owned(), replaces));
             judged()
         },
     };
@@ -135,26 +135,44 @@ fn damaged_file_is_not_sent() {
     let ran = restore("http://127.0.0.1:1", &words, Ok("7 records"), &calls);
     assert!(ran.code == 2 && ran.err.contains("cannot read a.snap"), "{}", ran.err);
     assert_wrong(&["operator", "snapshot", "restore"], "operator snapshot restore [-force]");
-    assert_wrong(&["operator", "raft", "snapshot", "restore", "a", "b"], "[-data=DIR] FILE");
+    assert_wrong(&["operator", "raft", "snapshot", "restore", "a", "b"], "-data=DIR] FILE");
 }
 
 #[test]
-fn data_option_restores_without_server() {
+fn named_data_are_restored_without_server() {
     let calls = OfflineCalls::default();
-    for forces in [false, true] {
-        let mut words = vec!["operator", "snapshot", "restore", "-data=/d", "a.snap"];
-        words.extend(forces.then_some("-force"));
-        let ran = restore("http://127.0.0.1:1", &words, Ok("7 records"), &calls);
-        assert_eq!(ran.code, 0, "{}", ran.err);
-        assert_eq!(ran.out, "/d: restored 7 records; start the server\n");
-        assert!(ran.err.contains("bulkhead operator release"), "{}", ran.err);
-        let call = calls.borrow_mut().pop().unwrap();
-        assert_eq!(call, (PathBuf::from("/d"), PathBuf::from("a.snap"), forces));
+    for (option, place) in [
+        ("-data=/d", RestorePlace::Directory(Path::new("/d"))),
+        ("-config=/c.hcl", RestorePlace::Configuration(Path::new("/c.hcl"))),
+    ] {
+        for forces in [false, true] {
+            let mut words = vec!["operator", "snapshot", "restore", option, "a.snap"];
+            words.extend(forces.then_some("-force"));
+            let judged = Ok("/d: restored 7 records");
+            let ran = restore("http://127.0.0.1:1", &words, judged, &calls);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert_eq!(ran.out, "/d: restored 7 records; start the server\n");
+            assert!(ran.err.contains("bulkhead operator release"), "{}", ran.err);
+            let call = calls.borrow_mut().pop().unwrap();
+            assert_eq!(call, (format!("{place:?}"), PathBuf::from("a.snap"), forces));
+        }
+        let words = ["operator", "snapshot", "restore", option, "a.snap"];
+        let ran = restore("http://127.0.0.1:1", &words, Err("/d holds data"), &calls);
+        assert!(ran.code == 1 && ran.err.contains("/d holds data"), "{}", ran.err);
     }
-    let words = ["operator", "snapshot", "restore", "-data=/d", "a.snap"];
-    let ran = restore("http://127.0.0.1:1", &words, Err("/d holds data"), &calls);
-    assert!(ran.code == 1 && ran.err.contains("/d holds data"), "{}", ran.err);
-    assert_wrong(&["operator", "snapshot", "restore", "-data=", "a.snap"], "-data is empty");
+}
+
+#[test]
+fn restore_takes_one_place_of_data() {
+    for (options, part) in [
+        (&["-data="][..], "-data is empty"),
+        (&["-config="], "-config is empty"),
+        (&["-config=/c.hcl", "-data=/d"], "give only one of them"),
+        (&["-data=/d", "-config="], "-config is empty"),
+    ] {
+        let words = [&["operator", "snapshot", "restore"], options, &["a.snap"]].concat();
+        assert_wrong(&words, part);
+    }
 }
 
 #[test]

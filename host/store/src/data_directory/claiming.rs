@@ -29,8 +29,8 @@ impl DataDirectory {
         }
         let Some(properties) = self.properties() else { return self.check_unmarked() };
         let node = node_files::read_node(self.path())?;
-        let node = self.claiming_node(node, &properties.cluster_name)?;
-        self.place().check_claim(&node).await
+        let mark = MarkFile::open(self.path(), &properties.cluster_name)?;
+        self.place().check_claim(&self.claiming_node(node, mark)?).await
     }
 
     /// Checks that the directory did not belong to a database with data, because the present
@@ -54,7 +54,8 @@ impl DataDirectory {
         let database = self.open_database().await?;
         if self.has_claims() {
             let node = node_files::ensure_node(self.path())?;
-            let claimed = match self.claiming_node(node, cluster) {
+            let marked = MarkFile::open(self.path(), cluster);
+            let claimed = match marked.and_then(|mark| self.claiming_node(node, mark)) {
                 Ok(node) => database.take_claim(node).await,
                 Err(fault) => Err(fault),
             };
@@ -74,7 +75,18 @@ impl DataDirectory {
     pub(super) fn replacing_node(&self) -> Result<ClaimingNode, StoreFault> {
         // Removed before the replacement: a process that dies in between has no mark.
         node_files::remove_mark(self.path())?;
-        self.claiming_node(node_files::ensure_node(self.path())?, "")
+        let node = node_files::ensure_node(self.path())?;
+        self.claiming_node(node, MarkFile::unwritten(self.path()))
+    }
+
+    /// Returns this process as the claimant of a database, before a restore. The mark of the
+    /// directory stays and is not compared: the restore may still be refused.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if a file of the directory cannot be read.
+    pub(super) fn unmarked_node(&self) -> Result<ClaimingNode, StoreFault> {
+        let node = node_files::read_node(self.path())?;
+        self.claiming_node(node, MarkFile::unwritten(self.path()))
     }
 
     fn has_claims(&self) -> bool {
@@ -84,14 +96,14 @@ impl DataDirectory {
     fn claiming_node(
         &self,
         node: Option<NodeId>,
-        cluster: &str,
+        mark: MarkFile,
     ) -> Result<ClaimingNode, StoreFault> {
         Ok(ClaimingNode {
             holder: cipher::random()?,
             node,
             place: node_files::process_name(),
             times: self.claim_times,
-            mark: Arc::new(MarkFile::open(self.path(), cluster)?),
+            mark: Arc::new(mark),
         })
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::{DataDirectory, copies};
 use crate::clock::StoreClock;
-use crate::database::exchange_tables;
+use crate::database::{check_unclaimed, exchange_tables};
 use crate::fault::StoreFault;
 use crate::identity;
 use crate::options::{DatabaseChoice, StoreOptions};
@@ -16,12 +16,12 @@ use crate::store::Store;
 
 impl DataDirectory {
     /// Holds a directory whose database a restore replaces. If `overwrite` is set, the data
-    /// need not be readable.
+    /// need not be readable. The mark of an earlier database in the directory is not compared.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if another process holds the directory, or if the directory holds
-    /// data and `overwrite` is not set; [`StoreFault::Unavailable`] if the directory cannot be
-    /// used.
+    /// [`StoreFault::Refused`] if another process holds the directory, if another node works on the
+    /// database, or if there are data and `overwrite` is not set; [`StoreFault::Unavailable`] if
+    /// the directory or the database cannot be used.
     pub(crate) async fn hold_for_restore(
         options: StoreOptions,
         overwrite: bool,
@@ -34,12 +34,16 @@ impl DataDirectory {
             _ if overwrite => {}
             Ok(true) => {
                 return Err(StoreFault::Refused(format!(
-                    "{} holds data; nothing was changed; choose an empty directory, or let the \
+                    "{} holds data; nothing was changed; choose an empty place, or let the \
                      restore replace the data (-force)",
-                    data_directory.path().display()
+                    data_directory.name().display()
                 )));
             }
             Err(fault) => return Err(fault),
+        }
+        if let DatabaseChoice::Postgres(place) = data_directory.choice() {
+            // A node that restores at the same time would lose its unfinished tables.
+            check_unclaimed(place, &data_directory.unmarked_node()?).await?;
         }
         Ok(data_directory)
     }

@@ -120,6 +120,20 @@ pub(crate) async fn exchange_tables(
     exchange(place, node, &TableNames::restored(place)).await
 }
 
+/// Checks that no other node holds the claim of the tables in use, if there are any. Nothing is
+/// changed.
+///
+/// # Errors
+/// [`StoreFault::Refused`] if another node works on the tables in use;
+/// [`StoreFault::Unavailable`] if the database failed.
+pub(crate) async fn check_unclaimed(
+    place: &PostgresPlace,
+    node: &ClaimingNode,
+) -> Result<(), StoreFault> {
+    discard(begin_unclaimed(place, node).await?).await;
+    Ok(())
+}
+
 /// Returns the name of the tables that an exchange replaced, for messages.
 pub(crate) fn replaced_tables(place: &PostgresPlace) -> String {
     format!("the tables {}", TableNames::replaced(place).plain_name_of("*"))

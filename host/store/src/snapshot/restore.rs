@@ -1,4 +1,4 @@
-//! Restoring a snapshot: the rows of the file become the database of a data directory.
+//! Restoring a snapshot: the rows of the file become the database of a store.
 //!
 //! This file prevents data that are half old and half new, at a process that dies at any moment,
 //! and the loss of the present data to a file that is damaged: the file is read to the end before
@@ -168,24 +168,27 @@ impl DataDirectory {
     }
 }
 
-/// Restores the snapshot in `snapshot` into `directory`, which no server uses. The directory is
-/// created if missing. Returns the description of the snapshot.
+/// Restores the snapshot in `snapshot` into the store of `options`, which no server uses. The
+/// directory is created if missing; the database of a server exists, with or without tables.
+/// Returns the description of the snapshot.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] if a process holds the directory, if the directory holds data and
-/// `overwrite` is not set, and as [`DataDirectory::prepare_restore`].
-pub async fn restore_directory(
-    directory: &Path,
+/// [`StoreFault::Refused`] if a process holds the directory, if another node works on the database,
+/// if the store holds data and `overwrite` is not set, and as [`DataDirectory::prepare_restore`].
+pub async fn restore_store(
+    options: StoreOptions,
     snapshot: &Path,
     overwrite: bool,
 ) -> Result<SnapshotManifest, StoreFault> {
-    let options = StoreOptions::at(directory);
-    let data_directory = DataDirectory::hold_for_restore(options, overwrite).await?;
+    let data_directory = Arc::new(DataDirectory::hold_for_restore(options, overwrite).await?);
     let prepared = data_directory.prepare_restore(snapshot, RestoreConditions::any()).await?;
     let manifest = prepared.manifest().clone();
-    data_directory.put_restored(prepared)?;
-    // The restored data were not migrated.
-    migration_mark::remove_mark(DatabasePlace::SqliteIn(directory)).await?;
+    let owner = Arc::clone(&data_directory);
+    in_thread(move || owner.put_restored(prepared)).await?;
+    if let DatabaseChoice::SqliteFile = data_directory.choice() {
+        // The restored data were not migrated. The mark of tables was replaced with the tables.
+        migration_mark::remove_mark(DatabasePlace::SqliteIn(data_directory.path())).await?;
+    }
     Ok(manifest)
 }
 

@@ -22,6 +22,7 @@ mod between_databases;
 mod hostile;
 mod restoring;
 mod under_writes;
+mod without_server;
 
 /// Longest wait for a condition on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);

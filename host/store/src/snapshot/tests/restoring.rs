@@ -177,7 +177,8 @@ async fn restored_file_has_format_of_new_database() {
     let (bytes, _) = take(&store).await;
     store.close().await;
     let snapshot = saved(&original, &bytes);
-    restore_directory(&scratch.path().join("data"), &snapshot, false).await.unwrap();
+    let options = crate::StoreOptions::at(scratch.path().join("data"));
+    restore_store(options, &snapshot, false).await.unwrap();
     let mut settings = Vec::new();
     for directory in [original.path().to_owned(), scratch.path().join("data")] {
         let options = sqlx::sqlite::SqliteConnectOptions::new()
@@ -229,30 +230,6 @@ async fn damaged_snapshot_changes_no_file() {
         }
         assert!(scratch.files() == before, "{} bytes", file.len());
     }
-}
-
-#[tokio::test]
-async fn directory_is_restored_only_if_empty_or_forced() {
-    let (original, target) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
-    let store = filled(&original).await;
-    let (bytes, _) = take(&store).await;
-    let snapshot = saved(&original, &bytes);
-    let data_directory = target.path().join("data");
-    let manifest = restore_directory(&data_directory, &snapshot, false).await.unwrap();
-    assert_eq!(manifest.records, 2);
-    let refused = restore_directory(&data_directory, &snapshot, false).await;
-    assert!(matches!(refused, Err(StoreFault::Refused(text)) if text.contains("holds data")));
-    let busy = restore_directory(original.path(), &snapshot, true).await;
-    assert!(matches!(busy, Err(StoreFault::Refused(text)) if text.contains("in use")));
-    restore_directory(&data_directory, &snapshot, true).await.unwrap();
-    std::fs::write(data_directory.join("bulkhead.db"), "no database at all, but a text").unwrap();
-    let refused = restore_directory(&data_directory, &snapshot, false).await;
-    assert!(matches!(refused, Err(StoreFault::Refused(_))), "{refused:?}");
-    restore_directory(&data_directory, &snapshot, true).await.unwrap();
-    let options = crate::StoreOptions::at(&data_directory);
-    let store = Store::open(options, key(1)).await.unwrap();
-    assert_eq!(body(&store, &data("mount/b")).await.as_deref(), Some("second"));
-    assert!(store.restored().is_some());
 }
 
 #[tokio::test]
