@@ -122,7 +122,9 @@ impl Service {
         if is_restore && matches!(self.seal.is_initialised().await, Ok(false)) {
             return Failure::invalid(
                 "this server has no data and no tokens yet; stop the server, then type: bulkhead \
-                 operator snapshot restore -data=DIR FILE",
+                 operator snapshot restore -data=DIR FILE, or for a server with a configuration \
+                 file, as with data on PostgreSQL: bulkhead operator snapshot restore \
+                 -config=CONFIG FILE",
             );
         }
         sealed_failure()

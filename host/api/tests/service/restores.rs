@@ -96,7 +96,10 @@ async fn empty_server_names_command_for_restoring() {
     let bed = Bed::sealed(directory).await;
     for path in PATHS {
         let (status, answer) = bed.answer(request("root", Verb::Write, path, json!({}))).await;
-        assert!(status == 400 && error(&answer).contains("restore -data=DIR"), "{answer}");
+        assert_eq!(status, 400, "{answer}");
+        for way in ["restore -data=DIR FILE", "restore -config=CONFIG FILE"] {
+            assert!(error(&answer).contains(way), "{answer}");
+        }
     }
     let (status, _) = bed.answer(request("root", Verb::Read, PATHS[0], json!({}))).await;
     assert_eq!(status, 503, "a read of a sealed server");
