@@ -58,6 +58,7 @@ mod pooled_sessions;
 mod postgres;
 mod postgres_claim;
 mod postgres_places;
+mod postgres_restores;
 mod postgres_storage;
 mod processes;
 mod quotas;

@@ -351,7 +351,9 @@ fn empty_server_is_restored_by_command_alone() {
     let snapshot = fs::read(&file).expect("the snapshot");
     for path in CHECKED.into_iter().chain(FORCED) {
         let refused = second.client(Some("any")).send("POST", path, &snapshot).expect(400);
-        assert!(refused.errors().contains("restore -data=DIR"), "{refused:?}");
+        for way in ["restore -data=DIR FILE", "restore -config=CONFIG FILE"] {
+            assert!(refused.errors().contains(way), "{refused:?}");
+        }
     }
     assert!(second.stop(), "{}", second.printed());
     let data = format!("-data={}", second.data().display());
