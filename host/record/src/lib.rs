@@ -1,5 +1,5 @@
-//! Sealed records: addresses, bodies and errors, the encryption of records, the shares of the unseal
-//! key, and automatic seals.
+//! Sealed records: addresses, bodies and errors, the encryption of records, the shares of the
+//! unseal key, and automatic seals.
 //!
 //! Every record is encrypted and bound to its place. The unseal key, the key of an automatic seal,
 //! or both seal the root key; the root key seals the keyring, and the keyring seals records. The

@@ -19,8 +19,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use bulkhead_wire::sync;
 
-use crate::record::{Address, Record, Space, Stamp};
 use crate::work::CommitRequest;
+use bulkhead_record::record::{Address, Record, Space, Stamp};
 
 /// Maximum bytes of cached records, including table overhead. Beyond this size the cache is
 /// emptied.

@@ -12,9 +12,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::clock::steady_milliseconds;
-use crate::fault::StoreFault;
 use crate::node_files::{MarkFile, NodeId};
 use crate::write_failure::CLOSED;
+use bulkhead_record::fault::StoreFault;
 
 /// Time for which a claim lasts after its last renewal, by the clock of the database.
 const CLAIM_TIME: Duration = Duration::from_secs(15);

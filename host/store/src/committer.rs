@@ -15,12 +15,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
-use crate::fault::StoreFault;
 use crate::identity;
 use crate::open_data::OpenData;
 use crate::plan::{self, CommitPlan};
 use crate::work::{CommitOutcome, CommitRequest};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::fault::StoreFault;
 
 /// Maximum units and bytes of a group. A larger group only delays the first unit.
 const MOST_UNITS: usize = 128;

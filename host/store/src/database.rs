@@ -43,10 +43,7 @@ use bulkhead_wire::duration_histogram::HistogramReading;
 use tokio::sync::watch;
 
 use crate::activity::DatabaseSizes;
-use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use crate::directory;
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::options::FlushPolicy;
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
 pub(crate) use crate::postgres::{
@@ -54,12 +51,15 @@ pub(crate) use crate::postgres::{
     remove_tables, replaced_tables,
 };
 use crate::postgres_place::PostgresPlace;
-use crate::record::Address;
-use crate::rows::SealedRow;
 use crate::server_report::DatabaseServerReport;
 use crate::sqlite::{self, SqliteDatabase};
 use crate::write_condition::WriteCondition;
 use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::record::Address;
+use bulkhead_record::rows::SealedRow;
 pub(crate) use whole_database::{DatabaseFiller, DatabaseReader};
 
 /// Number of schema versions that this program knows.

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::cipher::{KEY_BYTES, SealKey};
 use crate::data_directory::DataDirectory;
 use crate::directory::{self, file_failure};
-use crate::fault::StoreFault;
+use bulkhead_record::cipher::{KEY_BYTES, SealKey};
+use bulkhead_record::fault::StoreFault;
 
 const KEY_FILE: &str = "dev-seal.key";
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::OwnedMutexGuard;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 const LOCK_FILE: &str = "lock";
 pub(crate) const DATABASE_FILE: &str = "bulkhead.db";

@@ -15,9 +15,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use bulkhead_wire::sync;
 
-use crate::cipher;
-use crate::fault::StoreFault;
-use crate::record::{Address, Space};
+use bulkhead_record::cipher;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Space};
 
 /// Maximum number of folders with a known number per mount. Beyond the maximum, the folder that was
 /// not asked for the longest time is forgotten.

@@ -10,15 +10,15 @@ pub(crate) mod migration_mark;
 
 use std::path::Path;
 
-use crate::cipher::{self, ClusterId, SealKey};
 use crate::database::DatabasePlace;
 use crate::directory;
-use crate::fault::StoreFault;
-use crate::keyring::{Keyring, RootKey};
-use crate::meta_rows::{MetaChange, MetaRows};
-use crate::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
-use crate::seal::Seal;
 use aws_lc_rs::digest;
+use bulkhead_record::cipher::{self, ClusterId, SealKey};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::keyring::{Keyring, RootKey};
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
+use bulkhead_record::seal::Seal;
 use bulkhead_wire::hexadecimal;
 pub(crate) use meta::{
     automatic_rows, copied_rows, holders_rows, keyring_row, migration_position, migration_row,

@@ -48,11 +48,6 @@
 //! ```
 
 pub use bulkhead_record::failpoint;
-use bulkhead_record::{
-    archive, archive_reader, body, cipher, committed_state, due, fault, keyring, meta_rows, range,
-    raw_record, record, root_seals, row_format, rows, seal, shamir,
-};
-
 mod activity;
 mod alarm;
 mod cache;
@@ -94,28 +89,28 @@ mod write_queue;
 
 pub use activity::{ConnectionUsage, StoreActivity};
 pub use alarm::WorkerAlarm;
-pub use body::RecordBody;
-pub use cipher::SealKey;
+pub use bulkhead_record::body::RecordBody;
+pub use bulkhead_record::cipher::SealKey;
+pub use bulkhead_record::due::{DueLanes, DueRecord};
+pub use bulkhead_record::fault::StoreFault;
+pub use bulkhead_record::keyring::KeyStatus;
+pub use bulkhead_record::record::{Address, IndexColumns, Record, Space, Stamp};
+pub use bulkhead_record::root_seals::{AutomaticSeal, DataSeals, FirstKeys};
+pub use bulkhead_record::seal::SecretHasher;
+pub use bulkhead_record::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use clock::{ClockBehind, ClockJump, system_milliseconds};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use directory::UNFINISHED_RESTORE;
 pub use disk_space::DiskShortage;
-pub use due::{DueLanes, DueRecord};
-pub use fault::StoreFault;
-pub use keyring::KeyStatus;
 pub use migration::{MigrationEvent, MigrationReport, migrate, remove_migration_mark};
 pub use options::{DatabaseChoice, FlushPolicy, StoreOptions};
 pub use postgres_place::{
     PasswordSource, PostgresPlace, PostgresServer, PostgresTls, PostgresTlsMode, SessionTarget,
 };
-pub use record::{Address, IndexColumns, Record, Space, Stamp};
-pub use root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use scan::PrefixScan;
-pub use seal::SecretHasher;
 pub use server_report::DatabaseServerReport;
-pub use shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
 pub use snapshot::{
     CheckReport, CheckedSnapshot, DataDamage, OpenedRecord, PreparedRestore, RestoreConditions,
     SnapshotManifest, SnapshotOrigin, SnapshotStream, SnapshotSummary, check_directory,

@@ -32,9 +32,9 @@ use self::position::MigrationPosition;
 use self::source::MigrationSource;
 use self::step_fault::StepFault;
 use crate::database::Database;
-use crate::fault::StoreFault;
-use crate::meta_rows::MetaRows;
 use crate::options::{DatabaseChoice, StoreOptions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaRows;
 
 /// Maximum number of attempts in a row that copy no further record.
 const MAX_ATTEMPTS: u32 = 6;

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 
-use crate::cipher;
 use crate::directory;
-use crate::fault::StoreFault;
+use bulkhead_record::cipher;
+use bulkhead_record::fault::StoreFault;
 
 const NODE_FILE: &str = "node-id";
 const MARK_FILE: &str = "database-mark";

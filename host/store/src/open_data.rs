@@ -10,16 +10,16 @@ use crate::cache::{RecordCache, StampedRecord};
 use crate::clock::StoreClock;
 use crate::database::Database;
 use crate::directory::HeldDirectory;
-use crate::fault::StoreFault;
 use crate::folders::FolderNumbers;
-use crate::record::Address;
-use crate::seal::Seal;
 use crate::snapshot_places::SnapshotPlaces;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
 use crate::watched_keys::WatchedKeys;
 use crate::work::ReadSet;
 use crate::write_queue::ContendedKey;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::Address;
+use bulkhead_record::seal::Seal;
 
 /// The database, the keys that open it, and the state in memory. A unit waiting for its commit has
 /// a handle, so that the directory stays locked until the outcome is known.

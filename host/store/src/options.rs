@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
+use bulkhead_record::fault::StoreFault;
 
 /// The moment at which a commit is flushed to disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,18 +7,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use crate::database::Database;
-use crate::fault::StoreFault;
 use crate::open_data::OpenData;
-use crate::range::KeyRange;
-use crate::record::{Address, Space, Stamp};
 use crate::revision::{self, RevisionPlan};
-use crate::rows::SealedRow;
-use crate::seal::Seal;
 use crate::stored::{self, StoredBytes, StoredTotals};
 use crate::work::{CommitOutcome, CommitRequest, ListedKeys, ReadSet};
 use crate::write_queue::ContendedKey;
+use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space, Stamp};
+use bulkhead_record::rows::SealedRow;
+use bulkhead_record::seal::Seal;
 
 /// A group's write at one address.
 enum PlannedWrite<'a> {

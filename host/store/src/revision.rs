@@ -13,12 +13,12 @@ mod tests;
 use std::collections::BTreeMap;
 use std::mem;
 
-use crate::body::RecordBody;
-use crate::committed_state::{CommittedState, StateQuestions};
-use crate::fault::StoreFault;
-use crate::record::{Address, IndexColumns, Record, Space};
-use crate::rows::SealedRow;
-use crate::seal::Seal;
+use bulkhead_record::body::RecordBody;
+use bulkhead_record::committed_state::{CommittedState, StateQuestions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, IndexColumns, Record, Space};
+use bulkhead_record::rows::SealedRow;
+use bulkhead_record::seal::Seal;
 
 /// The changes of a unit to the data of a mount with revisions.
 pub(crate) struct RevisedWrites {

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, Space};
 use crate::store::Store;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space};
 
 /// Default number of keys per page.
 const PAGE: u32 = 100;

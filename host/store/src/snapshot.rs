@@ -22,7 +22,7 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::row_format::push_record;
+pub(crate) use bulkhead_record::row_format::push_record;
 pub use check::{
     CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot, check_store,
 };

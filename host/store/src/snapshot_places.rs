@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 /// Maximum number of snapshots taken at the same time. Each holds a connection, and the log of the
 /// database cannot shrink meanwhile.

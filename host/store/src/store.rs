@@ -21,18 +21,18 @@ use crate::cache::StampedRecord;
 use crate::clock::{ClockBehind, ClockJump, StoreClock};
 use crate::committer::Committer;
 use crate::database::Database;
-use crate::due::{DueLanes, DueRecord};
-use crate::fault::StoreFault;
 use crate::identity;
 use crate::open_data::OpenData;
-use crate::range::KeyRange;
-use crate::record::{Address, Space};
 use crate::revision;
-use crate::seal::{Seal, SecretHasher};
 use crate::watched_keys::KeyWatch;
 use crate::work::{CommitOutcome, CommitRequest, ReadSet};
 use crate::write_condition::WriteCondition;
 use crate::write_queue::{ContendedKey, DUE_TURN_TIME, QueueTicket, TURN_TIME, WriteQueue};
+use bulkhead_record::due::{DueLanes, DueRecord};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space};
+use bulkhead_record::seal::{Seal, SecretHasher};
 
 /// An open store.
 ///

@@ -5,8 +5,8 @@
 //! bytes that the host stores for the caller, such as `cubbyhole/<token>`. The kind with its slash
 //! (`cubbyhole/`) names the sum of its callers.
 
-use crate::fault::StoreFault;
-use crate::record::{Address, Space};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Space};
 
 /// Bytes of a row besides the texts and the sealed body.
 const ROW_BYTES: usize = 64;

@@ -20,7 +20,7 @@ use crate::database::Database;
 use crate::write_failure::TransactionOutcome;
 use crate::{
     Address, DataDirectory, DatabaseChoice, IndexColumns, SealKey, Space, Store, StoreFault,
-    StoreOptions, cipher,
+    StoreOptions,
 };
 
 /// Runs each test, a function of the tested database, on both databases.
@@ -59,7 +59,7 @@ impl ScratchDirectory {
 
     /// Creates a directory for stores on `database`. On PostgreSQL, each directory has a schema.
     pub(crate) fn on(database: TestDatabase) -> ScratchDirectory {
-        let name = u64::from_be_bytes(cipher::random().unwrap());
+        let name = u64::from_be_bytes(bulkhead_record::cipher::random().unwrap());
         let path = env::temp_dir().join(format!("bulkhead-store-{name:016x}"));
         fs::create_dir(&path).unwrap();
         let database = match database {

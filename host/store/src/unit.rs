@@ -27,17 +27,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
-use crate::body::RecordBody;
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, IndexColumns, Record, Space};
 use crate::revision::{self, RevisedWrites};
-use crate::rows::SealedRow;
-use crate::seal::SecretHasher;
 use crate::store::Store;
 use crate::stored_limit::StoredLimit;
 use crate::work::{self, CommitOutcome, CommitRequest, ReadSet, WriteSet};
 use crate::write_queue::{ContendedKey, TicketState};
+use bulkhead_record::body::RecordBody;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, IndexColumns, Record, Space};
+use bulkhead_record::rows::SealedRow;
+use bulkhead_record::seal::SecretHasher;
 
 /// Number of keys in one page of a scan for names.
 const PAGE: u32 = 1_000;

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use bulkhead_wire::sync;
 
-use crate::record::{Address, Space};
+use bulkhead_record::record::{Address, Space};
 
 /// The bells of every watched key of [`Space::Data`].
 #[derive(Default)]

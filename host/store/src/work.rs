@@ -7,14 +7,14 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::cipher;
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, Record, Stamp};
 use crate::revision::RevisedWrites;
-use crate::rows::SealedRow;
 use crate::stored_limit::{self, StoredLimit};
 use crate::write_queue::{ContendedKey, TicketState};
+use bulkhead_record::cipher;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Record, Stamp};
+use bulkhead_record::rows::SealedRow;
 use bulkhead_wire::call_limits::{COMMIT_BYTES, COMMIT_READS, COMMIT_RECORDS};
 
 /// Refuses a unit that reads too many records and listed keys, or writes too many records or bytes,

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bulkhead_wire::sync;
 use tokio::sync::watch;
 
-use crate::fault::StoreFault;
 use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::fault::StoreFault;
 
 /// The ability of the store to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

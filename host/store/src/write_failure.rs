@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 /// Text for operations on a closed store.
 pub(crate) const CLOSED: &str = "the store is closed, because the service was sealed or stopped; \

@@ -35,8 +35,8 @@ use bulkhead_wire::sync;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::range::KeyRange;
-use crate::record::{Address, Space};
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space};
 
 /// Maximum time that a turn excludes other requests. A request that waits longer for a network is
 /// optimistic again, and may have to retry.

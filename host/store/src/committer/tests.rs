@@ -294,7 +294,7 @@ fn commit_with_lost_answer_is_found_by_stamps() {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child
             .args(["--exact", "committer::tests::two_units_are_stored_under_every_injected_fault"]);
-        child.env(crate::failpoint::VARIABLE, plan).output().unwrap()
+        child.env(bulkhead_record::failpoint::VARIABLE, plan).output().unwrap()
     };
     // The schema passes every point first, and the write in progress meanwhile begins and gives up;
     // then come a single unit and a group of two.

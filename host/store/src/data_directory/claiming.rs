@@ -9,12 +9,12 @@ mod tests;
 use std::sync::Arc;
 
 use super::DataDirectory;
-use crate::cipher;
 use crate::claim_watch::ClaimingNode;
 use crate::database::Database;
-use crate::fault::StoreFault;
 use crate::node_files::{self, MarkFile, NodeId};
 use crate::options::DatabaseChoice;
+use bulkhead_record::cipher;
+use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {
     /// Checks, at the start of a process, that the inspected database may be opened. Nothing is

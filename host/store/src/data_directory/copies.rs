@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use super::DataDirectory;
 use crate::database::{copy_tables, drop_copy, has_copies, put_copy_back, replaced_tables};
 use crate::directory::{self, file_failure};
-use crate::failpoint;
-use crate::fault::StoreFault;
 use crate::options::DatabaseChoice;
+use bulkhead_record::failpoint;
+use bulkhead_record::fault::StoreFault;
 
 /// Beginning of the ending of a numbered copy.
 const COPY: &str = "copy-";

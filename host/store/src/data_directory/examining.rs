@@ -1,10 +1,10 @@
 //! Questions about a store that this process does not hold. Nothing is created or changed.
 
 use super::{DataDirectory, place_of};
-use crate::fault::StoreFault;
 use crate::identity;
 use crate::options::StoreOptions;
 use crate::server_report::DatabaseServerReport;
+use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {
     /// Checks that the database of a store without a running server can be opened by this version.

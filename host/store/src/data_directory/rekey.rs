@@ -13,13 +13,13 @@ use std::sync::Arc;
 use bulkhead_wire::sync;
 
 use super::DataDirectory;
-use crate::cipher::SealKey;
-use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
-use crate::meta_rows::MetaChange;
-use crate::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
-use crate::shamir::SealConfig;
 use crate::store::Store;
+use bulkhead_record::cipher::SealKey;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaChange;
+use bulkhead_record::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
+use bulkhead_record::shamir::SealConfig;
 
 /// The outcome of a change of a seal.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use tokio::sync::OwnedMutexGuard;
 use super::{DataDirectory, copies};
 use crate::clock::StoreClock;
 use crate::database::{check_unclaimed, exchange_tables};
-use crate::fault::StoreFault;
 use crate::identity;
 use crate::options::{DatabaseChoice, StoreOptions};
 use crate::postgres_place::PostgresPlace;
 use crate::store::Store;
+use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {
     /// Holds a directory whose database a restore replaces. If `overwrite` is set, the data

@@ -8,9 +8,9 @@ use sqlx::sqlite::SqliteConnectOptions;
 use super::*;
 use crate::DatabaseChoice;
 use crate::clock::tests::TestClock;
-use crate::shamir::{ShareCollector, ShareProgress, split};
 use crate::testing::{ScratchDirectory, body, data, edit, postgres_dump, put};
 use crate::{FlushPolicy, Space};
+use bulkhead_record::shamir::{ShareCollector, ShareProgress, split};
 
 const TWO_OF_THREE: SealConfig = SealConfig { shares: 3, threshold: 2 };
 /// Bytes of the log's header, and of each page in the log including its own header.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Database, DatabasePlace};
 use crate::claim_watch::ClaimingNode;
-use crate::fault::StoreFault;
 use crate::postgres;
+use bulkhead_record::fault::StoreFault;
 
 impl DatabasePlace<'_> {
     /// Checks that `node` may open the initialised database. Nothing is written. Waits while the

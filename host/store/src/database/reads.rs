@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::activity::ConnectionUsage;
-use crate::due::{DueRecord, LaneHead};
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, Space};
-use crate::rows::SealedRow;
+use bulkhead_record::due::{DueRecord, LaneHead};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space};
+use bulkhead_record::rows::SealedRow;
 
 use super::{Database, DatabaseReader};
 
@@ -106,7 +106,7 @@ impl Database {
         }
     }
 
-    /// Returns the record that is due first in each of the first [`LANES`](crate::due::LANES)
+    /// Returns the record that is due first in each of the first [`LANES`](bulkhead_record::due::LANES)
     /// lanes of `space`, from the name `first` up to but not including the name `end`, in the order
     /// of the names. The cost does not depend on the number of records in a lane.
     ///

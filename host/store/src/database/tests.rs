@@ -5,10 +5,10 @@ mod equivalence;
 use std::sync::Arc;
 
 use super::*;
-use crate::range::KeyRange;
-use crate::record::{IndexColumns, Record, Space};
 use crate::testing::{ScratchDirectory, TestDatabase, data, on_both_databases, put};
 use crate::{RecordBody, Store};
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{IndexColumns, Record, Space};
 
 on_both_databases! {
     questions_are_answered_and_absent_rows_left_out,

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use futures_util::stream::BoxStream;
 
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::postgres::{PostgresFiller, PostgresReader};
 use crate::postgres_place::PostgresPlace;
-use crate::raw_record::{FillFault, RawRecord, RawRecordResult};
 use crate::sqlite::{SqliteFiller, SqliteReader};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::raw_record::{FillFault, RawRecord, RawRecordResult};
 
 /// A long read on a connection of its own. All answers are of one state.
 pub(crate) enum DatabaseReader {

@@ -1,8 +1,8 @@
 //! The rows of the identity, by name. Numbers are decimal text.
 
-use crate::meta_rows::{MetaChange, MetaRows};
-use crate::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
-use crate::shamir::SealConfig;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
+use bulkhead_record::shamir::SealConfig;
 
 /// Names of the rows.
 pub(super) mod row {

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use super::meta::row;
 use crate::database::DatabasePlace;
 use crate::directory::{self, file_failure};
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::options::FlushPolicy;
 use crate::postgres_place::PostgresPlace;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 
 /// Maximum number of characters of a mark that a message shows.
 const SHOWN_CHARACTERS: usize = 500;

@@ -1,7 +1,7 @@
 //! The second pass over the records: every record of the destination against the source.
 
 use crate::database::{Database, DatabaseReader};
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::copying::read_row;
 use super::step_fault::StepFault;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
 
-use crate::committed_state::{CommittedState, GroupWrites, StateQuestions};
 use crate::database::{Database, DatabaseReader};
-use crate::fault::StoreFault;
-use crate::raw_record::{RawRecord, RawRecordResult};
-use crate::rows::SealedRow;
 use crate::write_failure::TransactionOutcome;
+use bulkhead_record::committed_state::{CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::raw_record::{RawRecord, RawRecordResult};
+use bulkhead_record::rows::SealedRow;
 
 use super::MigrationEvent;
 use super::position::MigrationPosition;

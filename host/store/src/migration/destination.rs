@@ -7,11 +7,11 @@ use crate::data_directory::{place_of, remove_database};
 use crate::database::{Database, DatabasePlace, remove_tables};
 use crate::directory::{self, DirectoryLock};
 use crate::disk_space::DiskShortage;
-use crate::fault::StoreFault;
 use crate::identity::{self, migration_mark};
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::node_files;
 use crate::options::{DatabaseChoice, StoreOptions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 
 use super::position::MigrationPosition;
 use super::step_fault::StepFault;

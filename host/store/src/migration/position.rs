@@ -5,11 +5,11 @@ use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 use serde_json::{Value, json};
 
-use crate::fault::StoreFault;
 use crate::identity;
-use crate::meta_rows::MetaChange;
-use crate::raw_record::RawRecord;
 use crate::snapshot::push_record;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaChange;
+use bulkhead_record::raw_record::RawRecord;
 
 /// The number of the form of the row.
 const FORM: u64 = 1;

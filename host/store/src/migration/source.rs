@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::cipher;
 use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::data_directory::place_of;
 use crate::database::{DatabasePlace, DatabaseReader, SCHEMA_COUNT};
 use crate::directory::{self, DirectoryLock};
-use crate::fault::StoreFault;
 use crate::identity::{self, migration_mark};
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::node_files::{self, MarkFile};
 use crate::options::{DatabaseChoice, StoreOptions};
+use bulkhead_record::cipher;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 
 /// The source of a migration.
 pub(super) struct MigrationSource<'a> {

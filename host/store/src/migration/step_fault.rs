@@ -1,7 +1,7 @@
 //! The error of a step of a migration: whether another attempt may succeed.
 
-use crate::fault::StoreFault;
 use crate::write_failure::WriteFailure;
+use bulkhead_record::fault::StoreFault;
 
 /// The error of a step.
 pub(super) enum StepFault {

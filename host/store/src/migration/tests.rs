@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::data_directory::place_of;
 use crate::identity;
-use crate::raw_record::RawRecord;
-use crate::record::IndexColumns;
 use crate::testing::{
     ScratchDirectory, TestDatabase, body, data, edit, edit_database, end_sessions, numbers,
     on_both_databases, put, put_indexed,
 };
 use crate::{Address, DataDirectory, Space, Store};
+use bulkhead_record::raw_record::RawRecord;
+use bulkhead_record::record::IndexColumns;
 
 /// Number of records in a batch of a test.
 const BATCH: usize = 7;

@@ -11,9 +11,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::claim_watch::ClaimingNode;
 use crate::clock::steady_milliseconds;
-use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
 use crate::write_failure::WriteFailure;
+use bulkhead_record::fault::StoreFault;
 
 use super::connections::{BrokenTransaction, PostgresDatabase, WriterSlot, pause_before};
 use super::held_claim::{self, ClaimVerdict, ClaimWait, HeldClaim};

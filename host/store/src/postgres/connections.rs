@@ -20,14 +20,14 @@ use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::activity::ActivityCounter;
-use crate::cipher;
 use crate::clock::steady_milliseconds;
-use crate::failpoint;
-use crate::fault::StoreFault;
 use crate::options::FlushPolicy;
 use crate::postgres_place::PostgresPlace;
 use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::cipher;
+use bulkhead_record::failpoint;
+use bulkhead_record::fault::StoreFault;
 
 use super::held_claim::{self, HeldClaim};
 use super::measured_sizes::MeasuredSizes;

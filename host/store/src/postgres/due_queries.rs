@@ -9,10 +9,10 @@
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use crate::due::{DueRecord, LANES, LaneHead};
-use crate::fault::StoreFault;
-use crate::record::{Address, Space};
-use crate::rows::column;
+use bulkhead_record::due::{DueRecord, LANES, LaneHead};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Space};
+use bulkhead_record::rows::column;
 
 use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;

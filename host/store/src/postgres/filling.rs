@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use sqlx::postgres::PgConnection;
 
-use crate::committed_state::GroupWrites;
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::postgres_place::PostgresPlace;
-use crate::raw_record::{FillFault, RawRecord};
-use crate::record::{Address, Space};
+use bulkhead_record::committed_state::GroupWrites;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::raw_record::{FillFault, RawRecord};
+use bulkhead_record::record::{Address, Space};
 
 use super::group_writes::{COLUMNS, counter_of, statements_of, stored_size};
 use super::meta_table;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
-use crate::fault::StoreFault;
-use crate::record::Address;
 use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::Address;
 
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_questions::GroupQuestions;

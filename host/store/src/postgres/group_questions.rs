@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, HashMap};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use crate::committed_state::{AddressState, CommittedState, RequestedRange, StateQuestions};
-use crate::fault::StoreFault;
-use crate::record::{Address, Stamp};
-use crate::rows::SealedRow;
+use bulkhead_record::committed_state::{
+    AddressState, CommittedState, RequestedRange, StateQuestions,
+};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Stamp};
+use bulkhead_record::rows::SealedRow;
 
 use super::group_writes::ROW_SIZE;
 use super::postgres_error::PostgresError;

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::committed_state::GroupWrites;
-use crate::meta_rows::MetaChange;
-use crate::record::Address;
-use crate::rows::{SealedRow, column};
 use crate::stored_limit::{counters_of, size};
+use bulkhead_record::committed_state::GroupWrites;
+use bulkhead_record::meta_rows::MetaChange;
+use bulkhead_record::record::Address;
+use bulkhead_record::rows::{SealedRow, column};
 
 use super::held_claim::{self, HeldClaim};
 use super::postgres_error::PostgresError;

@@ -14,7 +14,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use crate::claim_watch::{ClaimWatch, ClaimingNode};
 use crate::clock::steady_milliseconds;
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;

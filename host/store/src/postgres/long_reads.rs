@@ -5,10 +5,10 @@ use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::fault::StoreFault;
-use crate::meta_rows::MetaRows;
 use crate::postgres_place::PostgresPlace;
-use crate::raw_record::{RawRecord, RawRecordResult};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaRows;
+use bulkhead_record::raw_record::{RawRecord, RawRecordResult};
 
 use super::connections::PostgresDatabase;
 use super::group_writes::COLUMNS;

@@ -9,10 +9,10 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use crate::directory;
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
 use crate::postgres_place::PostgresPlace;
-use crate::rows::SealedRow;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::rows::SealedRow;
 
 use super::connections::PostgresDatabase;
 use super::group_writes;
@@ -48,7 +48,7 @@ impl PostgresDatabase {
         records: &[SealedRow],
     ) -> Result<(), StoreFault> {
         identity.push(schema_row());
-        let writes = crate::committed_state::GroupWrites {
+        let writes = bulkhead_record::committed_state::GroupWrites {
             puts: records.iter().collect(),
             deletes: Vec::new(),
             identity,
@@ -71,8 +71,10 @@ impl PostgresDatabase {
 
     /// As [`Database::change_identity`](crate::database::Database::change_identity).
     pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
-        let writes =
-            crate::committed_state::GroupWrites { identity: changes, ..Default::default() };
+        let writes = bulkhead_record::committed_state::GroupWrites {
+            identity: changes,
+            ..Default::default()
+        };
         let statements = group_writes::statements_of(&self.tables, &writes, self.claim())?;
         self.write(&statements).await?;
         self.measure_sizes().await;

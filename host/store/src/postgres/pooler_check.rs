@@ -12,7 +12,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use tokio::time::timeout;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::{POOLER, PostgresError};
 use super::statement_draft::{StatementDraft, run_script};

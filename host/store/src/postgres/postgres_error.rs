@@ -6,9 +6,9 @@
 
 use sqlx::postgres::PgDatabaseError;
 
-use crate::failpoint::InjectedFault;
-use crate::fault::StoreFault;
 use crate::write_failure::{CLOSED, WriteFailure};
+use bulkhead_record::failpoint::InjectedFault;
+use bulkhead_record::fault::StoreFault;
 
 /// The codes and classes that need a meaning of their own; see
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.

@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::activity::{ActivityCounter, ConnectionUsage};
-use crate::fault::StoreFault;
 use crate::write_condition::WriteWatch;
+use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
 use super::server_connector::ServerConnector;

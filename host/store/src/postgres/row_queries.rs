@@ -5,10 +5,10 @@ mod tests;
 
 use sqlx::Row as _;
 
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, Space};
-use crate::rows::SealedRow;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space};
+use bulkhead_record::rows::SealedRow;
 
 use super::connections::PostgresDatabase;
 use super::group_questions::parse_row;

@@ -9,8 +9,8 @@ mod tests;
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
-use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
+use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
 use super::server_address::{TABLES, TableNames, quoted};

@@ -9,9 +9,9 @@ use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
 use crate::clock::system_milliseconds;
-use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
 use crate::server_report::DatabaseServerReport;
+use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
 use super::readers::discard;

@@ -6,7 +6,7 @@
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::statement_draft::StatementDraft;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::connections::PostgresDatabase;
 use super::postgres_error::PostgresError;

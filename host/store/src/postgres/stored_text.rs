@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
-use crate::range::KeyRange;
-use crate::record::Space;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::Space;
 
 /// The character that begins a pair.
 const ESCAPE: char = '\u{1}';
@@ -79,7 +79,7 @@ impl RowBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Address;
+    use bulkhead_record::record::Address;
 
     const TEXTS: [&str; 14] = [
         "",

@@ -10,8 +10,8 @@ use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
 
 use crate::claim_watch::ClaimingNode;
-use crate::fault::StoreFault;
 use crate::postgres_place::PostgresPlace;
+use bulkhead_record::fault::StoreFault;
 
 use super::group_writes::COLUMNS;
 use super::held_claim::{self, ClaimVerdict, ClaimWait};

@@ -5,7 +5,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::PostgresPlace;
 use super::keyword_form;

@@ -1,6 +1,6 @@
 //! The keyword form of PostgreSQL's clients: `host=db.example user=bulkhead password='a b'`.
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::parameters::{Parameters, refused};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bulkhead_wire::secret::Secret;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::{
     CONNECT_TIMEOUT, MAX_PARALLEL, PUBLIC_AUTHORITIES, PasswordSource, PostgresPlace,

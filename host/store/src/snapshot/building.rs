@@ -14,17 +14,17 @@ use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 
 use super::reading::{SnapshotSummary, open, read_snapshot};
-use crate::archive_reader::damaged;
 use crate::data_directory::{find_beside, remove_database};
 use crate::database::DatabaseFiller;
 use crate::directory::{self, file_failure};
 use crate::disk_space::DiskShortage;
-use crate::failpoint;
-use crate::fault::StoreFault;
 use crate::identity;
 use crate::postgres_place::PostgresPlace;
-use crate::raw_record::FillFault;
-use crate::row_format::SnapshotRow;
+use bulkhead_record::archive_reader::damaged;
+use bulkhead_record::failpoint;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::raw_record::FillFault;
+use bulkhead_record::row_format::SnapshotRow;
 
 /// Maximum number of rows in a batch.
 const BATCH_ROWS: usize = 64;

@@ -9,20 +9,20 @@ use futures_util::TryStreamExt as _;
 
 use super::manifest::SnapshotManifest;
 use super::reading::{open, read_snapshot};
-use crate::archive::SUMS_PURPOSE;
-use crate::archive_reader::damaged;
-use crate::cipher::SealKey;
 use crate::database::{DatabasePlace, DatabaseReader};
 use crate::directory;
-use crate::fault::StoreFault;
 use crate::identity::{self, StoreIdentity};
-use crate::meta_rows::MetaRows;
 use crate::options::{DatabaseChoice, StoreOptions};
-use crate::raw_record::RawRecord;
-use crate::record::Address;
-use crate::row_format::SnapshotRow;
-use crate::seal::Seal;
-use crate::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress};
+use bulkhead_record::archive::SUMS_PURPOSE;
+use bulkhead_record::archive_reader::damaged;
+use bulkhead_record::cipher::SealKey;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaRows;
+use bulkhead_record::raw_record::RawRecord;
+use bulkhead_record::record::Address;
+use bulkhead_record::row_format::SnapshotRow;
+use bulkhead_record::seal::Seal;
+use bulkhead_record::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress};
 
 /// Maximum number of damages that a report names; the others are counted.
 const MAX_DAMAGES: usize = 1_000;

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::cipher::SealKey;
 use crate::directory::file_failure;
-use crate::fault::StoreFault;
-use crate::shamir::KeyShare;
+use bulkhead_record::cipher::SealKey;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::shamir::KeyShare;
 
 /// Maximum size of the keys, in bytes: 255 shares in hexadecimal, with room for white space.
 const MAX_KEYS_BYTES: u64 = 32 << 10;
@@ -74,8 +74,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::cipher::KEY_BYTES;
     use crate::testing::ScratchDirectory;
+    use bulkhead_record::cipher::KEY_BYTES;
 
     #[test]
     fn keys_are_lines_or_raw_bytes() {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::archive_reader::damaged;
-use crate::fault::StoreFault;
 use crate::identity;
+use bulkhead_record::archive_reader::damaged;
+use bulkhead_record::fault::StoreFault;
 
 /// Name of the format, in the member `kind`.
 const KIND: &str = "bulkhead snapshot";

@@ -20,15 +20,15 @@ use super::check::read_identity;
 use super::manifest::SnapshotManifest;
 use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::save::IdentityRows;
-use crate::archive::SUMS_PURPOSE;
-use crate::archive_reader::damaged;
 use crate::data_directory::DataDirectory;
 use crate::database::{DatabasePlace, SCHEMA_COUNT};
-use crate::fault::StoreFault;
 use crate::identity::{StoreIdentity, migration_mark};
 use crate::options::{DatabaseChoice, StoreOptions};
-use crate::row_format::SnapshotRow;
 use crate::store::Store;
+use bulkhead_record::archive::SUMS_PURPOSE;
+use bulkhead_record::archive_reader::damaged;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::row_format::SnapshotRow;
 
 /// Maximum time by which the time mark of a snapshot may be ahead of the manifest and of the
 /// system's clock, in milliseconds. Store time follows the mark and never goes back.

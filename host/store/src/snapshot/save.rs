@@ -17,15 +17,17 @@ use futures_util::TryStreamExt as _;
 use tokio::sync::mpsc;
 
 use super::manifest::SnapshotManifest;
-use crate::archive::{ArchiveWriter, MANIFEST_NAME, PART_BYTES, SUMS_PURPOSE, state_name};
 use crate::database::DatabaseReader;
-use crate::fault::StoreFault;
 use crate::identity::StoreIdentity;
-use crate::meta_rows::MetaRows;
 use crate::open_data::OpenData;
-use crate::row_format::{push_identity, push_record};
 use crate::snapshot_places::SnapshotPlace;
 use crate::store::Store;
+use bulkhead_record::archive::{
+    ArchiveWriter, MANIFEST_NAME, PART_BYTES, SUMS_PURPOSE, state_name,
+};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaRows;
+use bulkhead_record::row_format::{push_identity, push_record};
 
 /// Number of pieces that wait for the reader.
 const WAITING_PIECES: usize = 1;

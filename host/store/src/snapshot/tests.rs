@@ -11,12 +11,12 @@ use futures_util::TryStreamExt as _;
 
 use super::reading::read_snapshot;
 use super::*;
-use crate::archive::ArchiveWriter;
-use crate::record::IndexColumns;
-use crate::row_format::SnapshotRow;
-use crate::shamir::{KeyShare, SealConfig, split};
 use crate::testing::{ScratchDirectory, TestDatabase, data, edit, put, put_indexed};
 use crate::{AutomaticSeal, DataDirectory, FirstKeys, SealKey, Store, StoreFault};
+use bulkhead_record::archive::ArchiveWriter;
+use bulkhead_record::record::IndexColumns;
+use bulkhead_record::row_format::SnapshotRow;
+use bulkhead_record::shamir::{KeyShare, SealConfig, split};
 
 mod between_databases;
 mod hostile;
@@ -118,7 +118,10 @@ async fn pieces_of_large_snapshot_stay_small() {
         put(&store, data(&format!("mount/{number}")), &"x".repeat(200_000)).await;
     }
     let (bytes, largest) = take(&store).await;
-    assert!(bytes.len() > 9_000_000 && largest < 2 * crate::archive::PART_BYTES, "{largest}");
+    assert!(
+        bytes.len() > 9_000_000 && largest < 2 * bulkhead_record::archive::PART_BYTES,
+        "{largest}"
+    );
     assert_eq!(rows_of(&bytes).1, reference(&store).await);
 }
 
@@ -315,9 +318,11 @@ async fn removed_record_is_noticed_with_key() {
     for row in &rows[..rows.len() - 1] {
         match row {
             SnapshotRow::Identity(name, value) => {
-                crate::row_format::push_identity(&mut part, name, value).unwrap();
+                bulkhead_record::row_format::push_identity(&mut part, name, value).unwrap();
             }
-            SnapshotRow::Record(record) => crate::row_format::push_record(&mut part, record).unwrap(),
+            SnapshotRow::Record(record) => {
+                bulkhead_record::row_format::push_record(&mut part, record).unwrap()
+            }
         }
     }
     let mut archive = ArchiveWriter::default();

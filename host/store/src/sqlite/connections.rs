@@ -20,11 +20,11 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::{Mutex, watch};
 
 use crate::activity::ActivityCounter;
-use crate::failpoint;
-use crate::fault::StoreFault;
 use crate::options::FlushPolicy;
 use crate::write_condition::{WriteCondition, WriteWatch};
 use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::failpoint;
+use bulkhead_record::fault::StoreFault;
 
 use super::connection_options::{reading, writing};
 use super::readers::{ReaderPool, discard};

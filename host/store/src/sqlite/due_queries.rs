@@ -7,10 +7,10 @@ mod tests;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::due::{DueRecord, LANES, LaneHead};
-use crate::fault::StoreFault;
-use crate::record::{Address, Space};
-use crate::rows::column;
+use bulkhead_record::due::{DueRecord, LANES, LaneHead};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Space};
+use bulkhead_record::rows::column;
 
 use super::connections::SqliteDatabase;
 use super::transaction_error::fault_of;

@@ -5,9 +5,9 @@ use std::path::Path;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
-use crate::raw_record::{FillFault, RawRecord};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::raw_record::{FillFault, RawRecord};
 
 use super::connection_options::filling;
 use super::long_reads::{RECORD_COLUMNS, bind};

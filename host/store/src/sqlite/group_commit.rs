@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::committed_state::{
+use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::committed_state::{
     AddressState, CommittedState, GroupWrites, RequestedRange, StateQuestions,
 };
-use crate::fault::StoreFault;
-use crate::record::Address;
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::Address;
 
 use super::connections::{SqliteDatabase, TransactionEnd};
 use super::script::{BatchRows, StatementBatch};

@@ -7,9 +7,9 @@ use futures_util::stream::BoxStream;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
 
-use crate::fault::StoreFault;
-use crate::meta_rows::MetaRows;
-use crate::raw_record::{RawRecord, RawRecordResult};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaRows;
+use bulkhead_record::raw_record::{RawRecord, RawRecordResult};
 
 use super::connection_options::reading;
 use super::connections::SqliteDatabase;

@@ -6,10 +6,10 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::directory;
-use crate::fault::StoreFault;
-use crate::meta_rows::{MetaChange, MetaRows};
-use crate::rows::SealedRow;
 use crate::write_failure::TransactionOutcome;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::rows::SealedRow;
 
 use super::connection_options::{finish_rollback, reading};
 use super::connections::{SqliteDatabase, TransactionEnd};

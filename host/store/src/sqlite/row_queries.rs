@@ -9,10 +9,10 @@ use futures_util::TryStreamExt as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, Space, Stamp};
-use crate::rows::SealedRow;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Space, Stamp};
+use bulkhead_record::rows::SealedRow;
 
 use super::connections::SqliteDatabase;
 use super::script::StatementBatch;

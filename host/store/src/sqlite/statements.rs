@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
-use crate::committed_state::AddressState;
-use crate::fault::StoreFault;
-use crate::record::Address;
-use crate::rows::SealedRow;
+use bulkhead_record::committed_state::AddressState;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::Address;
+use bulkhead_record::rows::SealedRow;
 
 use super::row_queries::{self, RowFault};
 use super::script::{BatchRows, StatementBatch};

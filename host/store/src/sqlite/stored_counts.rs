@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 use super::connections::SqliteDatabase;
 use super::script::{BatchRows, StatementBatch};

@@ -7,9 +7,9 @@
 use std::io;
 use std::path::Path;
 
-use crate::failpoint::InjectedFault;
-use crate::fault::StoreFault;
 use crate::write_failure::{CLOSED, WriteFailure};
+use bulkhead_record::failpoint::InjectedFault;
+use bulkhead_record::fault::StoreFault;
 
 /// SQLite's primary result codes that need their own message; see
 /// <https://www.sqlite.org/rescode.html>.

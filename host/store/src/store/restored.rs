@@ -7,8 +7,8 @@
 use bulkhead_wire::sync;
 
 use super::Store;
-use crate::fault::StoreFault;
 use crate::identity;
+use bulkhead_record::fault::StoreFault;
 
 impl Store {
     /// Returns the store time at which the data were restored from a snapshot, in milliseconds;

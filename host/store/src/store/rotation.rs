@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use super::Store;
-use crate::fault::StoreFault;
 use crate::identity;
-use crate::keyring::KeyStatus;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::keyring::KeyStatus;
 
 impl Store {
     /// Creates a new key that seals all records from now on: stores the key, then uses the key.

@@ -2,10 +2,10 @@
 //! the turn of a request.
 
 use super::{Unit, UnitPart};
-use crate::fault::StoreFault;
 use crate::store::Store;
 use crate::stored_limit::StoredLimit;
 use crate::write_queue::QueueTicket;
+use bulkhead_record::fault::StoreFault;
 use std::sync::Arc;
 
 impl Store {

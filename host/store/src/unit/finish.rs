@@ -1,7 +1,7 @@
 //! The end of a unit of work, where the host adds its own part.
 
 use super::{Unit, UnitPart};
-use crate::fault::StoreFault;
+use bulkhead_record::fault::StoreFault;
 
 /// Maximum number of times that the host's part is computed before a conflict is returned to the
 /// caller.

@@ -2,8 +2,8 @@
 //! folder.
 
 use super::Unit;
-use crate::fault::StoreFault;
-use crate::record::{Address, Space};
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Space};
 
 /// Maximum number of folders on which a unit relies.
 const MOST_FOLDERS: usize = 256;

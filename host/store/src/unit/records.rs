@@ -2,10 +2,10 @@
 
 use super::Unit;
 
-use crate::fault::StoreFault;
-use crate::range::KeyRange;
-use crate::record::{Address, Record, Space, Stamp};
-use crate::rows::SealedRow;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::range::KeyRange;
+use bulkhead_record::record::{Address, Record, Space, Stamp};
+use bulkhead_record::rows::SealedRow;
 use std::collections::BTreeMap;
 
 /// Committed rows at the beginning of a range.

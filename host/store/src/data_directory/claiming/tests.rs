@@ -9,9 +9,9 @@ use crate::claim_watch::ClaimTimes;
 use crate::options::{FlushPolicy, StoreOptions};
 use crate::postgres::PostgresDatabase;
 use crate::postgres_place::PostgresPlace;
-use crate::record::IndexColumns;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, edit, numbers, put};
 use crate::{SealKey, Store, WriteCondition};
+use bulkhead_record::record::IndexColumns;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Times of a claim that only commits renew.

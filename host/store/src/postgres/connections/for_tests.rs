@@ -5,9 +5,9 @@ use sqlx::postgres::PgRow;
 use tokio::sync::oneshot;
 
 use super::PostgresDatabase;
-use crate::failpoint;
 use crate::postgres::readers::SessionPool;
 use crate::postgres::statement_draft::{StatementDraft, run_script};
+use bulkhead_record::failpoint;
 
 impl PostgresDatabase {
     /// Runs a script, without the schema in the names of tables.

@@ -9,13 +9,13 @@ use sqlx::Row as _;
 use super::*;
 use crate::RecordBody;
 use crate::Store;
-use crate::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use crate::database::Database;
 use crate::options::DatabaseChoice;
 use crate::postgres_place::PostgresServer;
-use crate::record::{Address, IndexColumns, Record};
-use crate::rows::SealedRow;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, put};
+use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::record::{Address, IndexColumns, Record};
+use bulkhead_record::rows::SealedRow;
 
 async fn opened() -> (ScratchDirectory, Arc<Store>, PostgresPlace) {
     let scratch = ScratchDirectory::on(TestDatabase::Postgres);
@@ -59,7 +59,7 @@ async fn dead_idle_connections_are_replaced_without_error() {
     let (_scratch, store, _) = opened().await;
     put(&store, data("a"), "1").await;
     let address = data("a");
-    let range = crate::range::KeyRange::new(crate::Space::Data, "", "");
+    let range = bulkhead_record::range::KeyRange::new(crate::Space::Data, "", "");
     for _ in 0..2 {
         assert!(store.database().find_row(&address).await.unwrap().is_some());
         assert!(end_sessions(database(&store)).await >= 2);

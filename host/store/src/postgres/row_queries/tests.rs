@@ -6,10 +6,10 @@ use sqlx::Row as _;
 
 use super::*;
 use crate::Store;
-use crate::committed_state::StateQuestions;
 use crate::database::Database;
-use crate::record::IndexColumns;
 use crate::testing::{ScratchDirectory, TestDatabase, put_indexed};
+use bulkhead_record::committed_state::StateQuestions;
+use bulkhead_record::record::IndexColumns;
 
 /// Number of rows of the large table.
 const ROWS: i64 = 20_000;

@@ -57,8 +57,8 @@ fn short_part_must_be_the_last() {
 #[test]
 fn large_identity_is_refused_at_its_row() {
     let mut part = Vec::new();
-    crate::row_format::push_identity(&mut part, "large", &vec![0; 1 << 20]).unwrap();
-    crate::row_format::push_identity(&mut part, "later", b"").unwrap();
+    bulkhead_record::row_format::push_identity(&mut part, "large", &vec![0; 1 << 20]).unwrap();
+    bulkhead_record::row_format::push_identity(&mut part, "later", b"").unwrap();
     let mut archive = begun(&manifest());
     archive.add("state.00000000.bin", &part).unwrap();
     let bytes = archive.finish(|_| String::new()).unwrap();

@@ -59,10 +59,10 @@ pub(super) fn archived(
     for row in rows {
         match row {
             SnapshotRow::Identity(name, value) => {
-                crate::row_format::push_identity(&mut part, name, value).unwrap();
+                bulkhead_record::row_format::push_identity(&mut part, name, value).unwrap();
             }
             SnapshotRow::Record(record) => {
-                crate::row_format::push_record(&mut part, record).unwrap()
+                bulkhead_record::row_format::push_record(&mut part, record).unwrap()
             }
         }
     }
