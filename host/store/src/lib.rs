@@ -107,7 +107,8 @@ pub use disk_space::DiskShortage;
 pub use migration::{MigrationEvent, MigrationReport, migrate, remove_migration_mark};
 pub use options::{DatabaseChoice, FlushPolicy, StoreOptions};
 pub use postgres_place::{
-    PasswordSource, PostgresPlace, PostgresServer, PostgresTls, PostgresTlsMode, SessionTarget,
+    CONNECT_TIMEOUT_MOST, PasswordSource, PostgresPlace, PostgresServer, PostgresSetting,
+    PostgresTls, PostgresTlsMode, SessionTarget,
 };
 pub use scan::PrefixScan;
 pub use server_report::DatabaseServerReport;

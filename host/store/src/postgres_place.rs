@@ -19,6 +19,8 @@ const SCHEMA: &str = "public";
 const TABLE: &str = "bulkhead";
 /// Default of [`PostgresPlace::connect_timeout`].
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum of [`PostgresPlace::connect_timeout`], in seconds.
+pub const CONNECT_TIMEOUT_MOST: u64 = 300;
 /// Value of [`PostgresTls::root_certificates`] for the public authorities.
 pub(crate) const PUBLIC_AUTHORITIES: &str = "system";
 /// Default of [`PostgresPlace::max_parallel`].
@@ -49,6 +51,17 @@ pub struct PostgresPlace {
     pub max_parallel: u32,
     /// The name of the connections in the tables of the server.
     pub application_name: String,
+}
+
+/// A setting beside a connection URL, with the rules of a parameter in the URL. Never a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresSetting {
+    /// The name of the setting, for messages.
+    pub name: &'static str,
+    /// The parameter of a connection URL with the same meaning.
+    pub parameter: &'static str,
+    /// The value, as a connection URL has it without escapes.
+    pub value: String,
 }
 
 /// A server.

@@ -150,8 +150,8 @@ impl<'a> ConfigSection<'a> {
         Some(block)
     }
 
-    /// Returns the block of each kind, if present. Keeps an error about a
-    /// block of another kind.
+    /// Returns the block of each kind, if present. A second block of a kind and another kind are
+    /// errors; [`BlockKinds::unserved`] holds the unsupported kinds with the reason.
     pub(super) fn blocks_of_kinds<const N: usize>(
         &self,
         wanted: &BlockKinds<'_, N>,

@@ -33,7 +33,7 @@ pub(super) const ROOT: &[ForeignWord] = &[
         "plugin_trusted_keys",
         "write plugin_signatures {\n  policy = \"require\"\n  trusted_keys = [\"…\"]\n}",
     ),
-    refused("backend", "the block is called storage here; write storage \"sqlite\" { path = … }"),
+    refused("backend", "the block is called storage here; write storage instead of backend"),
     refused("ha_storage", ONE_STORAGE),
     refused("ha_backend", ONE_STORAGE),
     refused("entropy", NO_ENTROPY),

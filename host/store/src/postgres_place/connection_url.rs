@@ -7,9 +7,9 @@ use percent_encoding::percent_decode_str;
 
 use bulkhead_record::fault::StoreFault;
 
-use super::PostgresPlace;
 use super::keyword_form;
 use super::parameters::{Parameters, refused};
+use super::{PostgresPlace, PostgresSetting};
 
 impl PostgresPlace {
     /// Parses a connection URL, or the keyword form `host=… user=…`.
@@ -17,14 +17,32 @@ impl PostgresPlace {
     /// # Errors
     /// [`StoreFault::Refused`] with the part that cannot be read. The text repeats no value.
     pub fn from_url(url: &str) -> Result<PostgresPlace, StoreFault> {
+        PostgresPlace::from_url_beside(url, &[])
+    }
+
+    /// Parses a connection URL like [`PostgresPlace::from_url`], with settings beside the URL.
+    ///
+    /// # Errors
+    /// As [`PostgresPlace::from_url`]; [`StoreFault::Refused`] if the URL has the parameter of a
+    /// setting, or a setting contradicts a parameter.
+    pub fn from_url_beside(
+        url: &str,
+        settings: &[PostgresSetting],
+    ) -> Result<PostgresPlace, StoreFault> {
         let rest = url.strip_prefix("postgresql://").or_else(|| url.strip_prefix("postgres://"));
-        match rest {
-            Some(rest) => parameters_of(rest)?.into_place(),
+        let mut parameters = match rest {
+            Some(rest) => parameters_of(rest)?,
             None if url.contains("://") || !url.contains('=') => {
-                Err(refused("it begins neither with postgresql:// nor with a keyword as in host="))
+                return Err(refused(
+                    "it begins neither with postgresql:// nor with a keyword as in host=",
+                ));
             }
-            None => keyword_form::parameters_of(url)?.into_place(),
+            None => keyword_form::parameters_of(url)?,
+        };
+        for setting in settings {
+            parameters.set_beside(setting)?;
         }
+        parameters.into_place()
     }
 }
 

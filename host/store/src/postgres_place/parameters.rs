@@ -16,8 +16,9 @@ use bulkhead_wire::secret::Secret;
 use bulkhead_record::fault::StoreFault;
 
 use super::{
-    CONNECT_TIMEOUT, MAX_PARALLEL, PUBLIC_AUTHORITIES, PasswordSource, PostgresPlace,
-    PostgresServer, PostgresTls, PostgresTlsMode, SCHEMA, SessionTarget, TABLE,
+    CONNECT_TIMEOUT, CONNECT_TIMEOUT_MOST, MAX_PARALLEL, PUBLIC_AUTHORITIES, PasswordSource,
+    PostgresPlace, PostgresServer, PostgresSetting, PostgresTls, PostgresTlsMode, SCHEMA,
+    SessionTarget, TABLE,
 };
 
 const FORM: &str = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE";
@@ -115,6 +116,21 @@ impl Parameters {
         }
     }
 
+    /// Sets the parameter of a setting beside the connection URL.
+    ///
+    /// # Errors
+    /// As [`Parameters::set`]; [`StoreFault::Refused`] if the URL has the parameter, too.
+    pub(super) fn set_beside(&mut self, setting: &PostgresSetting) -> Result<(), StoreFault> {
+        let PostgresSetting { name, parameter, value } = setting;
+        if self.0.contains_key(parameter) {
+            return Err(StoreFault::Refused(format!(
+                "the connection URL has {parameter}, and {name} is given, too; leave one of the \
+                 two out"
+            )));
+        }
+        self.set(parameter, value.clone())
+    }
+
     fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
@@ -172,13 +188,13 @@ impl Parameters {
         match self.take("target_session_attrs").as_deref() {
             None if servers > 1 => Ok(SessionTarget::ReadWrite),
             None => Ok(SessionTarget::Any),
-            Some("any") if servers > 1 => Err(refused(
+            Some("any") if servers > 1 => Err(unusable(
                 "target_session_attrs=any with several servers could read from a standby without \
                  the last commits; give read-write",
             )),
             Some("any") => Ok(SessionTarget::Any),
             Some("read-write" | "primary") => Ok(SessionTarget::ReadWrite),
-            Some(_) => Err(refused(
+            Some(_) => Err(unusable(
                 "target_session_attrs is not any, read-write or primary; the store writes",
             )),
         }
@@ -190,7 +206,7 @@ impl Parameters {
             (Some(password), None) => Ok(PasswordSource::Fixed(Secret::new(password))),
             (None, Some(file)) => Ok(PasswordSource::PassFile(file.into())),
             (Some(_), Some(_)) => {
-                Err(refused("it gives a password and a passfile; leave one of the two out"))
+                Err(unusable("the URL has a password and a passfile; leave one of the two out"))
             }
         }
     }
@@ -198,16 +214,18 @@ impl Parameters {
     fn schema(&mut self) -> Result<String, StoreFault> {
         let schema = self.take("search_path").unwrap_or_else(|| SCHEMA.to_owned());
         match schema.contains([',', '"']) {
-            true => Err(refused("search_path is not the plain name of a single schema")),
+            true => Err(unusable("search_path is not the plain name of a single schema")),
             false => Ok(schema),
         }
     }
 
     fn connect_timeout(&mut self) -> Result<Duration, StoreFault> {
         let Some(seconds) = self.take("connect_timeout") else { return Ok(CONNECT_TIMEOUT) };
-        match seconds.parse::<u32>() {
-            Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds.into())),
-            _ => Err(refused("connect_timeout is not a number of seconds, at least 1")),
+        match seconds.parse() {
+            Ok(seconds @ 1..=CONNECT_TIMEOUT_MOST) => Ok(Duration::from_secs(seconds)),
+            _ => Err(unusable(&format!(
+                "connect_timeout is not a number of seconds from 1 to {CONNECT_TIMEOUT_MOST}"
+            ))),
         }
     }
 
@@ -223,18 +241,18 @@ impl Parameters {
         let (certificate, key) = (self.take("sslcert"), self.take("sslkey"));
         let is_unchecked = matches!(mode, PostgresTlsMode::Disable | PostgresTlsMode::Prefer);
         if certificate.is_some() != key.is_some() {
-            return Err(refused("sslcert and sslkey are given together, or neither"));
+            return Err(unusable("sslcert and sslkey are given together, or neither"));
         }
         if is_unchecked && root.is_some() {
-            return Err(refused(
+            return Err(unusable(
                 "sslrootcert has no effect with sslmode=disable or prefer; give verify-full",
             ));
         }
         if mode == PostgresTlsMode::Disable && key.is_some() {
-            return Err(refused("sslcert and sslkey have no effect with sslmode=disable"));
+            return Err(unusable("sslcert and sslkey have no effect with sslmode=disable"));
         }
         if root.as_deref() == Some(PUBLIC_AUTHORITIES) && mode != PostgresTlsMode::VerifyFull {
-            return Err(refused(
+            return Err(unusable(
                 "sslrootcert=system needs sslmode=verify-full: anybody has a certificate of a \
                  public authority",
             ));
@@ -251,6 +269,11 @@ impl Parameters {
 /// Returns the refusal of a connection URL.
 pub(super) fn refused(why: &str) -> StoreFault {
     StoreFault::Refused(format!("the connection URL of the database: {why}; give {FORM}"))
+}
+
+/// Returns the refusal of parameters of a connection, from the URL or from settings beside the URL.
+fn unusable(why: &str) -> StoreFault {
+    StoreFault::Refused(format!("the parameters of the database connection: {why}"))
 }
 
 /// Returns the schema of the parameter `options`, which may set nothing else.
@@ -277,12 +300,12 @@ fn tls_mode(value: &str) -> Result<PostgresTlsMode, StoreFault> {
         "verify-ca" => PostgresTlsMode::VerifyCa,
         "verify-full" => PostgresTlsMode::VerifyFull,
         "allow" => {
-            return Err(refused(
+            return Err(unusable(
                 "sslmode=allow would log in without TLS first; give prefer or verify-full",
             ));
         }
         _ => {
-            return Err(refused(
+            return Err(unusable(
                 "sslmode is not disable, prefer, require, verify-ca or verify-full",
             ));
         }

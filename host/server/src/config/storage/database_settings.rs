@@ -86,8 +86,8 @@ impl DatabaseSettings {
     pub(crate) fn has_written_password(&self) -> bool {
         let Self::Block(settings) = self else { return false };
         let ConnectionSource::Written(url) = &settings.source else { return false };
-        PostgresPlace::from_url(url.expose())
-            .is_ok_and(|place| matches!(place.password, PasswordSource::Fixed(_)))
+        let place = settings.values.place_at(url.expose());
+        place.is_ok_and(|place| matches!(place.password, PasswordSource::Fixed(_)))
     }
 
     /// Reads the connection URL, unless it is known, and the environment's name of a password file.

@@ -5,15 +5,14 @@
 
 use super::connection_source::{ConnectionSource, written_source};
 use super::database_settings::{ConnectRetries, DatabaseSettings, PostgresSettings};
-use super::place_values::{CONNECT_TIMEOUT_MOST, PARALLEL_MOST, PlaceValues};
+use super::place_values::{PARALLEL_MOST, PlaceValues};
 use crate::config::findings::ConfigError;
 use crate::config::section::{
     ConfigSection, ConfigValue, ForeignWord, LabelledBlock, SectionWords, harmless,
 };
-use bulkhead_store::{PasswordSource, PostgresTlsMode, SessionTarget};
+use bulkhead_store::{CONNECT_TIMEOUT_MOST, PasswordSource, PostgresSetting};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Words of published servers without effect here.
 pub(super) const FOREIGN: &[ForeignWord] = &[
@@ -59,6 +58,21 @@ const WORDS: SectionWords = SectionWords {
     blocks: &[],
     foreign: FOREIGN,
 };
+
+/// Reads the value of a setting as a parameter of a URL.
+type ParseSetting = fn(&ConfigValue<'_>) -> Result<String, ConfigError>;
+
+/// Settings with the meaning of a parameter in the URL: name, parameter and values. The place of
+/// the tables decides which settings contradict each other.
+const SETTINGS: [(&str, &str, ParseSetting); 7] = [
+    ("schema", "search_path", read_schema),
+    ("sslmode", "sslmode", read_tls_mode),
+    ("sslrootcert", "sslrootcert", read_authorities),
+    ("sslcert", "sslcert", read_file),
+    ("sslkey", "sslkey", read_file),
+    ("connect_timeout", "connect_timeout", read_timeout),
+    ("target_session_attrs", "target_session_attrs", read_session_target),
+];
 
 /// Default of `path`.
 const LOCAL_DIRECTORY: &str = "/var/lib/bulkhead";
@@ -109,34 +123,36 @@ fn refuse_several_nodes(section: &ConfigSection<'_>) {
     }
 }
 
-/// Reads the values besides the URL. `None`: an error is kept.
+/// Reads the values besides the URL. `None`: errors are kept, one for each unusable value.
 fn read_values(section: &ConfigSection<'_>) -> Option<PlaceValues> {
-    let file = |key| match section.value(key) {
-        Some(value) => section.keep(value.path()).map(Some),
-        None => Some(None),
-    };
-    let [certificate, key, roots] = [file("sslcert")?, file("sslkey")?, file("sslrootcert")?];
-    if let (Some(_), None, Some(value)) | (None, Some(_), Some(value)) =
-        (&certificate, &key, section.value("sslcert").or_else(|| section.value("sslkey")))
-    {
+    let settings = read_settings(section);
+    let table = value_of(section, "table", read_table);
+    let password = read_password(section);
+    let max_parallel = value_of(section, "max_parallel", |value| value.count(1, PARALLEL_MOST));
+    Some(PlaceValues {
+        settings: settings?,
+        table: table?,
+        password: password?,
+        max_parallel: max_parallel?.and_then(|count| u32::try_from(count).ok()),
+    })
+}
+
+/// Reads the settings with the meaning of a parameter in the URL. `None`: errors are kept.
+fn read_settings(section: &ConfigSection<'_>) -> Option<Vec<PostgresSetting>> {
+    // Collected before the first error ends the reading, so that each error is named.
+    let read: Vec<Option<PostgresSetting>> = SETTINGS
+        .iter()
+        .filter_map(|(name, parameter, parse)| {
+            let value = section.keep(parse(&section.value(name)?));
+            Some(value.map(|value| PostgresSetting { name, parameter, value }))
+        })
+        .collect();
+    let (certificate, key) = (section.value("sslcert"), section.value("sslkey"));
+    if let (Some(value), None) | (None, Some(value)) = (certificate, key) {
         section.refuse(value.error("sslcert and sslkey belong together; write both"));
         return None;
     }
-    Some(PlaceValues {
-        schema: value_of(section, "schema", read_schema)?,
-        table: value_of(section, "table", read_table)?,
-        password: read_password(section)?,
-        tls_mode: value_of(section, "sslmode", read_tls_mode)?,
-        root_certificates: roots,
-        client_certificate: certificate,
-        client_key: key,
-        connect_timeout: value_of(section, "connect_timeout", |value| {
-            value.seconds(1, CONNECT_TIMEOUT_MOST).map(Duration::from_secs)
-        })?,
-        session_target: value_of(section, "target_session_attrs", read_session_target)?,
-        max_parallel: value_of(section, "max_parallel", |value| value.count(1, PARALLEL_MOST))?
-            .and_then(|count| u32::try_from(count).ok()),
-    })
+    read.into_iter().collect()
 }
 
 /// Returns the value of an optional key; the outer `None`: an error is kept.
@@ -166,8 +182,8 @@ fn read_password(section: &ConfigSection<'_>) -> Option<Option<PasswordSource>> 
 
 fn read_schema(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     let text = value.text()?;
-    let is_name =
-        (1..=NAME_MAX).contains(&text.len()) && !text.chars().any(|c| c.is_control() || c == ',');
+    let is_name = (1..=NAME_MAX).contains(&text.len())
+        && !text.contains(|c: char| c.is_control() || matches!(c, ',' | '"'));
     match is_name {
         true => Ok(text.to_owned()),
         false => Err(value.error(format!(
@@ -191,13 +207,15 @@ fn read_table(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     }
 }
 
-fn read_tls_mode(value: &ConfigValue<'_>) -> Result<PostgresTlsMode, ConfigError> {
+fn read_tls_mode(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     match value.text()? {
-        "disable" => Ok(PostgresTlsMode::Disable),
-        "prefer" | "allow" => Ok(PostgresTlsMode::Prefer),
-        "require" => Ok(PostgresTlsMode::Require),
-        "verify-ca" => Ok(PostgresTlsMode::VerifyCa),
-        "verify-full" => Ok(PostgresTlsMode::VerifyFull),
+        mode @ ("disable" | "prefer" | "require" | "verify-ca" | "verify-full") => {
+            Ok(mode.to_owned())
+        }
+        "allow" => Err(value.error(
+            "allow would log in without TLS first; write prefer for a server of this machine, or \
+             verify-full",
+        )),
         other => Err(value.error(format!(
             "{} is not a mode of TLS; write disable, prefer, require, verify-ca or verify-full",
             quoted(other)
@@ -205,10 +223,27 @@ fn read_tls_mode(value: &ConfigValue<'_>) -> Result<PostgresTlsMode, ConfigError
     }
 }
 
-fn read_session_target(value: &ConfigValue<'_>) -> Result<SessionTarget, ConfigError> {
+/// Reads the file of the authorities. `system` is the word for the public authorities.
+fn read_authorities(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
     match value.text()? {
-        "any" => Ok(SessionTarget::Any),
-        "read-write" | "primary" => Ok(SessionTarget::ReadWrite),
+        "system" => Ok("system".to_owned()),
+        _ => read_file(value),
+    }
+}
+
+fn read_file(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    value.path()?.into_os_string().into_string().map_err(|_| {
+        value.error("the path of the working directory is not UTF-8; begin the path with /")
+    })
+}
+
+fn read_timeout(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    value.seconds(1, CONNECT_TIMEOUT_MOST).map(|seconds| seconds.to_string())
+}
+
+fn read_session_target(value: &ConfigValue<'_>) -> Result<String, ConfigError> {
+    match value.text()? {
+        target @ ("any" | "read-write" | "primary") => Ok(target.to_owned()),
         other => Err(value.error(format!(
             "{} is not served, because the server writes; write read-write or any",
             quoted(other)

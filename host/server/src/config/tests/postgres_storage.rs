@@ -131,9 +131,38 @@ fn unusable_values_are_refused_without_password() {
         (format!("{URL}\n  max_parallel = 0"), 3, &["not between 1 and 256"]),
         (format!("{URL}\n  connect_timeout = \"0s\""), 3, &["not between"]),
         (format!("{URL}\n  sslcert = \"/c\""), 3, &["belong together"]),
+        (format!("{URL}\n  sslmode = \"allow\""), 3, &["without TLS first"]),
+        (format!("{URL}\n  schema = \"a\\\"b\""), 3, &["schema"]),
+        (format!("{URL}\n  sslrootcert = \"/c\"\n  sslmode = \"prefer\""), 2, &["no effect"]),
     ] {
         refuse(&lines, line, words);
     }
+}
+
+#[test]
+fn settings_of_block_decide_with_url() {
+    let local = "connection_url = \"postgresql://u@127.0.0.1/d\"";
+    let rooted = place(&format!("{local}\n  sslrootcert = \"/ca.pem\""), &[]);
+    assert_eq!(rooted.tls.mode, PostgresTlsMode::VerifyFull, "the file has an effect");
+    let public = place(&format!("{URL}\n  sslrootcert = \"system\""), &[]);
+    assert_eq!(public.tls.root_certificates.as_deref(), Some(Path::new("system")));
+    let several = "connection_url = \"postgresql://u@a,b/d\"";
+    assert_eq!(place(several, &[]).session_target, SessionTarget::ReadWrite);
+    refuse(&format!("{several}\n  target_session_attrs = \"any\""), 2, &["standby"]);
+    let spaced = "connection_url = \"host = h user = u sslmode = require\"";
+    refuse(&format!("{spaced}\n  sslmode = \"require\""), 2, &["sslmode", "leave one"]);
+}
+
+#[test]
+fn each_unusable_value_is_named() {
+    let lines = format!(
+        "{URL}\n  sslmode = \"x\"\n  schema = \"\"\n  table = \"\"\n  max_parallel = 0\n  \
+         sslkey = \"/k\"\n  password_file = \"\""
+    );
+    let refusal = Config::of(&block(&lines)).expect_err(&lines);
+    let mut lines: Vec<usize> = refusal.errors.iter().map(|error| error.line).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [3, 4, 5, 6, 7, 8]);
 }
 
 #[test]

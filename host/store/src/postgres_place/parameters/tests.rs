@@ -100,6 +100,7 @@ fn unusable_parameters_are_refused_by_name() {
         ("host=a,b&target_session_attrs=any", "standby"),
         ("connect_timeout=0", "connect_timeout"),
         ("connect_timeout=soon", "connect_timeout"),
+        ("connect_timeout=301", "from 1 to 300"),
         ("options=-csearch_path=s%20-cx=y", "options"),
         ("options=-cstatement_timeout=1", "options"),
         ("options=-csearch_path=a&search_path=b", "search_path twice"),
@@ -133,5 +134,34 @@ fn unusable_parameters_are_refused_by_name() {
     ] {
         let said = refusal(url);
         assert!(said.contains(words), "{url}: {said}");
+    }
+}
+
+/// Returns the setting with the name of its parameter.
+fn setting(parameter: &'static str, value: &str) -> PostgresSetting {
+    PostgresSetting { name: parameter, parameter, value: value.to_owned() }
+}
+
+#[test]
+fn settings_beside_url_have_rules_of_url() {
+    let local = "postgresql://u@127.0.0.1/d";
+    let roots = [setting("sslrootcert", "/ca.pem")];
+    let place = PostgresPlace::from_url_beside(local, &roots).unwrap();
+    assert_eq!(place.tls.mode, PostgresTlsMode::VerifyFull, "the file has an effect");
+    let schema = PostgresSetting { name: "schema", ..setting("search_path", "a b") };
+    let place = PostgresPlace::from_url_beside(local, std::slice::from_ref(&schema)).unwrap();
+    assert_eq!(place.schema, "a b");
+    for (url, settings, words) in [
+        ("postgresql://u@/d?sslmode=prefer", &roots[..], "no effect"),
+        (local, &[roots[0].clone(), setting("sslmode", "disable")], "no effect"),
+        (local, &[setting("sslmode", "allow")], "sslmode=allow"),
+        ("postgresql://u@a,b/d", &[setting("target_session_attrs", "any")], "standby"),
+        (local, &[setting("connect_timeout", "301")], "from 1 to 300"),
+        (local, &[setting("sslrootcert", "system"), setting("sslmode", "require")], "verify-full"),
+        ("host = h user = u sslrootcert = /b", &roots, "the connection URL has sslrootcert"),
+        ("postgresql://u@/d?options=-csearch_path%3Dt", &[schema.clone()], "and schema is given"),
+    ] {
+        let refusal = PostgresPlace::from_url_beside(url, settings).unwrap_err().to_string();
+        assert!(refusal.contains(words), "{url} {settings:?}: {refusal}");
     }
 }
