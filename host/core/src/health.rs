@@ -25,6 +25,8 @@ const CLOCK_TOLERANCE_MS: u64 = 60_000;
 pub enum HealthCondition {
     /// An I/O error, or the loss of the database to another node, stopped all writes.
     WritesStopped,
+    /// The database did not confirm the claim of this node for too long: all requests are refused.
+    DatabaseUnconfirmed,
     /// The disk had no room for the last write.
     DiskFull,
     /// The database server cannot be reached, or accepts no writes.
@@ -67,6 +69,7 @@ impl HealthCondition {
     pub fn code(&self) -> &'static str {
         match self {
             Self::WritesStopped => "writes-stopped",
+            Self::DatabaseUnconfirmed => "database-unconfirmed",
             Self::DiskFull => "disk-full",
             Self::WritesRefused => "writes-refused",
             Self::AuditStopped => "audit-stopped",
@@ -86,7 +89,12 @@ impl HealthCondition {
         match self {
             Self::WritesStopped => {
                 "all writes stopped, and the log names the reason; check the disk of the data or \
-                 the database server, and restart the server"
+                 the database server, and restart the server, or unseal a sealed server"
+                    .to_owned()
+            }
+            Self::DatabaseUnconfirmed => {
+                "the database has not confirmed the claim of this server, and requests are refused \
+                 until the confirmation; check the database server and the connection"
                     .to_owned()
             }
             Self::DiskFull => {
@@ -139,7 +147,7 @@ impl HealthCondition {
     /// Returns whether the node is of no use to clients: a load balancer sends requests elsewhere.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::WritesStopped | Self::AuditStopped)
+        matches!(self, Self::WritesStopped | Self::DatabaseUnconfirmed | Self::AuditStopped)
     }
 
     fn level(&self) -> LogLevel {
@@ -227,13 +235,14 @@ fn conditions(store: &Store, audit: &Audit, snapshots: &SnapshotWatch) -> Vec<He
         WriteCondition::Refused => Some(HealthCondition::WritesRefused),
         WriteCondition::Stopped => Some(HealthCondition::WritesStopped),
     };
+    let of_claim = store.is_claim_in_doubt().then_some(HealthCondition::DatabaseUnconfirmed);
     let of_audit = audit_condition(audit.count_failing(), audit.devices().len());
     let lag = store.clock_lag();
     let of_clock = (lag >= CLOCK_TOLERANCE_MS)
         .then_some(HealthCondition::ClockBehind { seconds: lag / 1_000 });
     let failing = snapshots.outcomes.count_failing();
     let of_snapshots = (failing > 0).then_some(HealthCondition::SnapshotFailing { failing });
-    let found = [of_writes, of_audit, of_clock, of_snapshots];
+    let found = [of_writes, of_claim, of_audit, of_clock, of_snapshots];
     let mut conditions: Vec<_> = found.into_iter().flatten().collect();
     conditions.sort_by_key(|condition| !condition.is_fatal());
     conditions

@@ -122,6 +122,11 @@ impl ClaimWatch {
         self.certain_until.load(Ordering::Relaxed) == 0
     }
 
+    /// Returns whether the claim was not confirmed for too long, and may be confirmed again.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        !self.is_ended() && self.check().is_err()
+    }
+
     /// Returns the reason for the loss of the claim.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
@@ -167,6 +172,7 @@ mod tests {
     fn unconfirmed_claim_refuses_until_next_confirmation() {
         let lapsed = watch(Duration::ZERO);
         assert!(refusal(&lapsed).contains("db has not confirmed the claim"));
+        assert!(lapsed.is_in_doubt());
         let watch = watch(Duration::from_secs(3_600));
         assert_eq!(watch.check(), Ok(()));
         watch.certain_until.store(1, Ordering::Relaxed);
@@ -174,6 +180,7 @@ mod tests {
         watch.confirm(steady_milliseconds());
         assert_eq!(watch.check(), Ok(()));
         assert!(watch.age() < Duration::from_secs(3_000));
+        assert!(!watch.is_in_doubt());
     }
 
     #[test]
@@ -182,6 +189,7 @@ mod tests {
         watch.lose("node b took over");
         watch.confirm(steady_milliseconds());
         assert_eq!(refusal(&watch), "node b took over");
+        assert!(!watch.is_in_doubt(), "the loss is certain");
         watch.lose("another reason");
         assert_eq!(watch.lost(), Some("node b took over"));
     }

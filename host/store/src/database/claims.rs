@@ -48,6 +48,15 @@ impl Database {
         }
     }
 
+    /// Returns whether the claim was not confirmed for too long: [`Database::check_claim`] fails
+    /// until the next confirmation.
+    pub(crate) fn is_claim_in_doubt(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::Postgres(database) => database.is_claim_in_doubt(),
+        }
+    }
+
     /// Returns the pause between two calls of [`Database::keep_claim`]; `None` if the database
     /// needs none.
     pub(crate) fn claim_pause(&self) -> Option<Duration> {

@@ -80,6 +80,11 @@ impl PostgresDatabase {
         Ok(taken.map(|commits| (begun, commits)))
     }
 
+    /// As [`Database::is_claim_in_doubt`](crate::database::Database::is_claim_in_doubt).
+    pub(crate) fn is_claim_in_doubt(&self) -> bool {
+        self.claim().is_some_and(|claim| claim.watch.is_in_doubt())
+    }
+
     /// As [`Database::claim_pause`](crate::database::Database::claim_pause).
     pub(crate) fn claim_pause(&self) -> Option<Duration> {
         Some(self.claim()?.node.times.keeping_pause())

@@ -27,4 +27,10 @@ impl Store {
     pub fn claim_loss(&self) -> Option<&str> {
         self.database().claim_loss()
     }
+
+    /// Returns whether the database has not confirmed the claim of this process for too long. The
+    /// store then refuses reads and writes until the next confirmation.
+    pub fn is_claim_in_doubt(&self) -> bool {
+        self.database().is_claim_in_doubt()
+    }
 }
