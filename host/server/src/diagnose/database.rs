@@ -8,7 +8,7 @@ use super::findings::{CheckStatus, Diagnosis};
 use crate::config::{Config, unverified_server};
 use crate::production::environment;
 use bulkhead_store::{
-    DataDirectory, DatabaseChoice, DatabaseServerReport, PostgresPlace, StoreOptions,
+    DataDirectory, DatabaseChoice, DatabaseServerReport, PostgresPlace, StoreFault, StoreOptions,
 };
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) async fn check(config: &Config, is_in_use: bool, diagnosis: &mut Diag
     if let Some((server, mode)) = unverified_server(place) {
         diagnosis.add(DATABASE, CheckStatus::Warn, describe_unverified(&server.host, mode));
     }
-    match examine(&options).await {
+    match examine(&options, is_in_use).await {
         Ok(Some(report)) => {
             diagnosis.add(DATABASE, CheckStatus::Ok, format!("{place} can be reached"));
             add_report(&report, place, is_in_use, diagnosis);
@@ -57,9 +57,20 @@ fn describe_unverified(host: &str, mode: &str) -> String {
     )
 }
 
-async fn examine(options: &StoreOptions) -> Result<Option<DatabaseServerReport>, String> {
-    DataDirectory::examine(options).await.map_err(|fault| fault.to_string())?;
-    DataDirectory::examine_server(options).await.map_err(|fault| fault.to_string())
+/// Checks that a start would take the database, and examines the database server. A server of
+/// Bulkhead with the data directory holds the claim itself.
+async fn examine(
+    options: &StoreOptions,
+    is_in_use: bool,
+) -> Result<Option<DatabaseServerReport>, String> {
+    let examined = async {
+        DataDirectory::examine(options).await?;
+        if !is_in_use {
+            DataDirectory::examine_claim(options).await?;
+        }
+        DataDirectory::examine_server(options).await
+    };
+    examined.await.map_err(|fault: StoreFault| fault.to_string())
 }
 
 fn add_report(
@@ -106,9 +117,11 @@ fn connections(
     is_in_use: bool,
 ) -> Option<(CheckStatus, String)> {
     let allowed = report.allowed_connections?;
-    // The connections of a running server of Bulkhead are among the used ones.
-    let used = if is_in_use { 0 } else { report.used_connections.unwrap_or_default() };
-    let (free, needed) = (allowed.saturating_sub(used), u64::from(max_parallel).saturating_add(1));
+    let needed = u64::from(max_parallel).saturating_add(1);
+    // The connections of a running server of Bulkhead are among the used connections.
+    let own = if is_in_use { needed } else { 0 };
+    let used = report.used_connections.unwrap_or_default().saturating_sub(own);
+    let free = allowed.saturating_sub(used);
     let found = format!("{free} connections are free, and this server opens up to {needed}");
     Some(match free < needed {
         true => (
@@ -180,6 +193,20 @@ mod tests {
         for (found, part) in found.iter().zip(parts) {
             assert!(found.starts_with("warning: database: ") && found.contains(part), "{found}");
         }
+    }
+
+    #[test]
+    fn connections_of_running_server_count_as_free() {
+        let full = DatabaseServerReport { used_connections: Some(97), ..report() };
+        for (is_in_use, status, free) in
+            [(false, CheckStatus::Warn, "0 "), (true, CheckStatus::Ok, "17 ")]
+        {
+            let (found, message) = connections(&full, 16, is_in_use).unwrap();
+            assert!(found == status && message.starts_with(free), "{is_in_use}: {message}");
+        }
+        let few = DatabaseServerReport { used_connections: Some(3), ..report() };
+        let (_, message) = connections(&few, 16, true).unwrap();
+        assert!(message.starts_with("97 "), "{message}");
     }
 
     #[test]

@@ -6,10 +6,11 @@
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::DataDirectory;
-use crate::claim_watch::ClaimingNode;
+use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::database::Database;
 use crate::node_files::{self, MarkFile, NodeId};
 use crate::options::DatabaseChoice;
@@ -106,4 +107,23 @@ impl DataDirectory {
             mark: Arc::new(mark),
         })
     }
+}
+
+/// Returns this process, with the data directory `path`, as a claimant of the database of
+/// `cluster`.
+///
+/// # Errors
+/// As [`MarkFile::open`].
+pub(super) fn claimant(
+    path: &Path,
+    node: Option<NodeId>,
+    cluster: &str,
+) -> Result<ClaimingNode, StoreFault> {
+    Ok(ClaimingNode {
+        holder: cipher::random()?,
+        node,
+        place: node_files::process_name(),
+        times: ClaimTimes::default(),
+        mark: Arc::new(MarkFile::open(path, cluster)?),
+    })
 }

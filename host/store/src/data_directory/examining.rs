@@ -1,8 +1,10 @@
 //! Questions about a store that this process does not hold. Nothing is created or changed.
 
+use super::claiming::claimant;
 use super::{DataDirectory, place_of};
 use crate::identity;
-use crate::options::StoreOptions;
+use crate::node_files;
+use crate::options::{DatabaseChoice, StoreOptions};
 use crate::server_report::DatabaseServerReport;
 use bulkhead_record::fault::StoreFault;
 
@@ -14,6 +16,26 @@ impl DataDirectory {
     /// As [`DataDirectory::hold`].
     pub async fn examine(options: &StoreOptions) -> Result<(), StoreFault> {
         identity::examine(place_of(options)).await
+    }
+
+    /// Checks that a start may claim a database that several machines reach: no other node holds
+    /// the database, and the database is the one of the directory, with all known commits. Waits
+    /// while the claim of another node is neither renewed nor expired. Call this function only if
+    /// no server holds the directory. Nothing is created or changed.
+    ///
+    /// # Errors
+    /// As [`DataDirectory::hold`].
+    pub async fn examine_claim(options: &StoreOptions) -> Result<(), StoreFault> {
+        let DatabaseChoice::Postgres(_) = &options.database else { return Ok(()) };
+        let (path, place) = (&options.directory, place_of(options));
+        match identity::read_for_start(place).await? {
+            None => node_files::check_unmarked(path, &place.name()),
+            Some(identity) => {
+                let node = node_files::read_node(path)?;
+                let node = claimant(path, node, &identity.cluster_name())?;
+                place.check_claim(&node).await
+            }
+        }
     }
 
     /// Returns whether the database is initialised, by this version or by another.

@@ -152,6 +152,9 @@ async fn unconfirmed_claim_refuses_records_in_memory() {
     assert!(text.contains("has not confirmed the claim"), "{text}");
     assert!(store.begin().folder_revision("m/").is_err());
     assert_eq!((store.claim_loss(), store.write_condition()), (None, WriteCondition::Works));
+    assert!(store.is_claim_in_doubt());
+    store.close().await;
+    assert!(!store.is_claim_in_doubt(), "the claim was given back");
 }
 
 #[tokio::test]
@@ -211,6 +214,8 @@ async fn lost_commits_stop_node_and_its_restart() {
     drop(store);
     let text = refusal(DataDirectory::hold(scratch.options()).await);
     assert!(numbers.iter().all(|number| text.contains(number)), "{text}");
+    let examined = DataDirectory::examine_claim(&scratch.options()).await;
+    assert_eq!(examined.unwrap_err().to_string(), text);
     let mark = scratch.path().join("database-mark");
     assert!(text.contains(mark.to_str().unwrap()), "{text}");
     fs::remove_file(mark).unwrap();
@@ -226,8 +231,23 @@ async fn databases_other_than_marked_are_refused() {
     let cluster = scratch.hold().await.cluster_id().await.unwrap().unwrap();
     for (database, reason) in [(&other, "is of cluster"), (&empty, "holds no data")] {
         let options = StoreOptions { database: database.options().database, ..scratch.options() };
+        let examined = DataDirectory::examine_claim(&options).await.unwrap_err().to_string();
         let text = refusal(DataDirectory::hold(options).await);
         assert!(text.contains(reason) && text.contains(&cluster), "{text}");
+        assert_eq!(examined, text);
     }
     scratch.open().await.close().await;
+}
+
+#[tokio::test]
+async fn examination_names_node_with_claim() {
+    let scratch = initialised().await;
+    let beside = scratch.beside();
+    assert_eq!(DataDirectory::examine_claim(&beside.options()).await, Ok(()));
+    let store = open_with(&scratch, ClaimTimes { renewal: Duration::ZERO, ..IDLE }).await;
+    let writing = tokio::spawn(write_for_ever(Arc::clone(&store)));
+    let refused = DataDirectory::examine_claim(&beside.options()).await.unwrap_err().to_string();
+    assert!(refused.contains("in use by another node: process"), "{refused}");
+    writing.abort();
+    assert!(!beside.path().join("node-id").exists(), "an examination creates nothing");
 }
