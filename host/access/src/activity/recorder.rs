@@ -137,7 +137,9 @@ impl ClientActivity {
     /// Stores changes until the service is sealed, and once more then.
     pub async fn record(&self, background: &BackgroundState) {
         loop {
-            if let Err(failure) = self.store(&background.store).await {
+            if let Err(failure) = self.store(&background.store).await
+                && !background.is_outage(&failure)
+            {
                 self.log_failure(&failure);
             }
             if background.sealing.has_begun() {

@@ -152,6 +152,20 @@ impl BackgroundState {
         self.log.line(LogLevel::Warn, "clock-jumped", &pairs);
     }
 
+    /// Logs a failure of due work, except during an outage of the database: the outage has its own
+    /// lines, and due work tries again each second.
+    fn log_failure(&self, event: &'static str, failure: &Failure) {
+        if !self.is_outage(failure) {
+            self.log.line(LogLevel::Error, event, &[cause(failure)]);
+        }
+    }
+
+    /// Returns whether the failure is a part of an outage of the database, which is in the log.
+    pub(crate) fn is_outage(&self, failure: &Failure) -> bool {
+        let refuses = self.store.write_condition() == WriteCondition::Refused;
+        failure.kind == FailureKind::Unavailable && (refuses || self.store.is_claim_in_doubt())
+    }
+
     /// Logs, only once, that the store no longer writes.
     fn log_stopped_writes(&self, reason: &str) {
         if !self.stopped_writes_told.swap(true, Ordering::SeqCst) {
@@ -185,7 +199,7 @@ async fn run_due_work(background: &Arc<BackgroundState>, work: &Arc<impl DueWork
         let sleep = match begin_what_is_due(background, work, &mut order).await {
             Ok(sleep) => sleep,
             Err(failure) => {
-                background.log.line(LogLevel::Error, "due-work-unreadable", &[cause(&failure)]);
+                background.log_failure("due-work-unreadable", &failure);
                 UNSTORED_PAUSE
             }
         };
@@ -346,7 +360,7 @@ async fn do_and_pause(
     let needs_repair =
         failure.kind == FailureKind::Internal || background.store.stopped().is_some();
     let pause = if needs_repair { REPAIR_PAUSE } else { UNSTORED_PAUSE };
-    background.log.line(LogLevel::Error, "due-work-not-stored", &[cause(&failure)]);
+    background.log_failure("due-work-not-stored", &failure);
     // The row is still due; without a pause the worker would take it again at once. Other rows may
     // use the lane meanwhile.
     let _resting = Arc::into_inner(claim).map(Claim::leave_lane);
