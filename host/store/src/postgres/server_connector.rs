@@ -1,8 +1,8 @@
 //! New sessions: the servers and addresses in their order, and the checks of a new session.
 //!
 //! This file prevents two faults after the failover of a cluster. A session with the old primary
-//! would serve old data: among several servers or addresses, only a server whose sessions may write
-//! is used, for reads as well. A session that waits for a dead server would delay the store: each
+//! would serve old data: an open store uses only a server whose sessions may write, for reads as
+//! well, because a single address may be a load balancer before several servers. A session that waits for a dead server would delay the store: each
 //! server has its own time, and the server that worked last is tried first.
 
 #[cfg(test)]
@@ -31,6 +31,8 @@ const CACHED_STATEMENTS: usize = 128;
 /// Opens sessions with the servers of a place.
 pub(crate) struct ServerConnector {
     place: PostgresPlace,
+    /// Every session must be able to write, also the only session of the only address.
+    must_write: bool,
     /// Index of the server that opened the last session.
     last: AtomicUsize,
 }
@@ -52,7 +54,14 @@ pub(super) async fn connect(place: &PostgresPlace) -> Result<PgConnection, Postg
 impl ServerConnector {
     /// Creates the connector without opening a session.
     pub(super) fn new(place: &PostgresPlace) -> ServerConnector {
-        ServerConnector { place: place.clone(), last: AtomicUsize::new(0) }
+        let must_write = place.session_target == SessionTarget::ReadWrite;
+        ServerConnector { place: place.clone(), must_write, last: AtomicUsize::new(0) }
+    }
+
+    /// Creates the connector of an open store. A standby behind the address of a load balancer may
+    /// lack acknowledged commits, and an old record would stay in memory.
+    pub(super) fn of_store(place: &PostgresPlace) -> ServerConnector {
+        ServerConnector { must_write: true, ..ServerConnector::new(place) }
     }
 
     /// Returns the place of the servers.
@@ -99,9 +108,7 @@ impl ServerConnector {
         let attempt = SessionAttempt {
             place: &self.place,
             files: &files,
-            must_write: self.place.session_target == SessionTarget::ReadWrite
-                || self.place.servers.len() > 1
-                || addresses.len() > 1,
+            must_write: self.must_write || self.place.servers.len() > 1 || addresses.len() > 1,
         };
         let mut remaining = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         for target in &addresses {

@@ -89,6 +89,9 @@ async fn read_only_server_is_left_for_writable_server() {
     let reading = place_of_user(&place, "PASSWORD 'hull-8241'");
     administer(&format!("ALTER ROLE {} SET default_transaction_read_only = on", reading.user));
     connect(&reading).await.unwrap();
+    // A store refuses a standby behind a single address.
+    let refused = ServerConnector::of_store(&reading).connect().await.err().unwrap();
+    assert!(refused.describe().contains("accepts no writes"));
     let writing = PostgresPlace { session_target: SessionTarget::ReadWrite, ..reading.clone() };
     assert!(refusal(&writing).await.contains("accepts no writes"));
     let several = PostgresPlace {
