@@ -55,6 +55,13 @@ impl ClaimTimes {
     pub(crate) fn keeping_pause(&self) -> Duration {
         self.renewal / 3
     }
+
+    /// Returns the time after which another node counts an expired claim as given up, by its own
+    /// clock: a node that reaches the database renews its claim within this time. The clock of the
+    /// database may jump at a failover.
+    pub(crate) fn silence(&self) -> Duration {
+        self.renewal + self.keeping_pause() + self.poll
+    }
 }
 
 /// A process that claims a database.

@@ -238,21 +238,35 @@ impl DataDirectory {
 
     async fn open_by(
         self: &Arc<Self>,
-        open: impl FnOnce(&StoreIdentity) -> Result<Seal, StoreFault>,
+        open: impl Fn(&StoreIdentity) -> Result<Seal, StoreFault>,
     ) -> Result<Arc<Store>, StoreFault> {
         let lock = self.take_lock()?;
         // A chosen replacement stands: records written before its end would be lost.
         self.complete_replacement_locked()?;
-        let identity = identity::read(self.place()).await?.ok_or_else(|| {
+        let found = identity::read_for_start(self.place()).await?.ok_or_else(|| {
             StoreFault::Refused(format!(
                 "{} is not initialised; initialise the server first",
                 self.name().display()
             ))
         })?;
-        let seal = open(&identity)?;
+        // Another node may have changed the seals since the start of this process.
+        self.replace_properties(&found);
+        // A wrong key takes no claim.
+        open(&found)?;
+        let (database, identity) = self.open_claimed(found).await?;
+        let seal = match open(&identity) {
+            Ok(seal) => database.migrate().await.map(|()| seal),
+            Err(fault) => Err(fault),
+        };
+        let seal = match seal {
+            Ok(seal) => seal,
+            Err(fault) => {
+                database.close().await;
+                return Err(fault);
+            }
+        };
+        self.replace_properties(&identity);
         self.clock.advance_to(identity.reached());
-        let database = self.open_claimed(&identity.cluster_name()).await?;
-        database.migrate().await?;
         let data = OpenData::new(database, seal, lock, &self.clock)?;
         Ok(Store::new(data, Arc::clone(&self.clock), identity.restored()))
     }
@@ -329,6 +343,11 @@ impl DataDirectory {
     fn note(&self, properties: DirectoryProperties) -> Arc<DirectoryProperties> {
         let mut noted = sync::write(&self.known);
         Arc::clone(noted.get_or_insert_with(|| Arc::new(properties)))
+    }
+
+    /// Notes the properties of the data that an opening found.
+    fn replace_properties(&self, identity: &StoreIdentity) {
+        *sync::write(&self.known) = Some(Arc::new(DirectoryProperties::of(identity)));
     }
 
     /// Forgets the properties of a database that was replaced.

@@ -54,7 +54,7 @@ use crate::postgres_place::PostgresPlace;
 use crate::server_report::DatabaseServerReport;
 use crate::sqlite::{self, SqliteDatabase};
 use crate::write_condition::WriteCondition;
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use crate::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
@@ -186,7 +186,7 @@ impl Database {
     /// Creates the tables and writes the identity and the first records, in one transaction.
     ///
     /// # Errors
-    /// As [`Database::change_identity`], also if the tables exist already.
+    /// [`StoreFault::Unavailable`] if the database failed, also if the tables exist already.
     pub(crate) async fn initialise(
         &self,
         identity: Vec<MetaChange>,
@@ -209,13 +209,19 @@ impl Database {
         }
     }
 
-    /// Makes the changes in one transaction.
+    /// Makes the changes in one transaction. If the answer of the commit is lost, waits for the
+    /// decision of the database and looks the result up.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the database failed: nothing is acknowledged.
-    pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
+    /// [`IdentityFailure`].
+    pub(crate) async fn change_identity(
+        &self,
+        changes: Vec<MetaChange>,
+    ) -> Result<(), IdentityFailure> {
         match self {
-            Self::Sqlite(database) => database.change_identity(changes).await,
+            Self::Sqlite(database) => {
+                database.change_identity(changes).await.map_err(IdentityFailure::Undone)
+            }
             Self::Postgres(database) => database.change_identity(changes).await,
         }
     }

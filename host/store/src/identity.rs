@@ -246,8 +246,19 @@ pub(crate) async fn read_for_start(
     place: DatabasePlace<'_>,
 ) -> Result<Option<StoreIdentity>, StoreFault> {
     let Some(rows) = place.read_identity().await? else { return Ok(None) };
-    migration_mark::refuse_migrated(place, &rows)?;
-    of_own_format(&rows, &place.name()).map(Some)
+    of_rows_for_start(place, &rows).map(Some)
+}
+
+/// Reads the identity from the rows of the database at `place` like [`read_for_start`].
+///
+/// # Errors
+/// As [`read_for_start`].
+pub(crate) fn of_rows_for_start(
+    place: DatabasePlace<'_>,
+    rows: &MetaRows,
+) -> Result<StoreIdentity, StoreFault> {
+    migration_mark::refuse_migrated(place, rows)?;
+    of_own_format(rows, &place.name())
 }
 
 /// Checks that the database is ours, and creates and changes nothing, unlike [`read`]. A database
@@ -258,8 +269,7 @@ pub(crate) async fn read_for_start(
 /// As [`read_for_start`].
 pub(crate) async fn examine(place: DatabasePlace<'_>) -> Result<(), StoreFault> {
     let Some(rows) = place.examine().await? else { return Ok(()) };
-    migration_mark::refuse_migrated(place, &rows)?;
-    of_own_format(&rows, &place.name()).map(drop)
+    of_rows_for_start(place, &rows).map(drop)
 }
 
 /// Reads the identity from the rows of the database at `path`.

@@ -287,8 +287,15 @@ impl<'a> Migration<'a> {
         self.destination.forget_database()?;
         self.source.check_unclaimed().await?;
         self.unmarked = self.source.mark(&self.destination.name()).await.err();
-        // A server that started before the mark holds the claim now.
-        self.source.check_unclaimed().await?;
+        // A server reads the mark after it took the claim: a server that missed the mark holds the
+        // claim now, and the migration is refused. The mark would then be untrue.
+        if let Err(fault) = self.source.check_unclaimed().await {
+            let is_marked = self.unmarked.is_none();
+            return Err(match is_marked {
+                true => self.source.take_mark_back(fault).await.into(),
+                false => fault.into(),
+            });
+        }
         self.compared = Some(self.position);
         destination::finish(database, identity).await
     }

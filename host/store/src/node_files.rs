@@ -9,10 +9,11 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use aws_lc_rs::digest;
-use bulkhead_wire::hexadecimal;
+use bulkhead_wire::{hexadecimal, sync};
 
 use crate::directory;
 use bulkhead_record::cipher;
@@ -83,6 +84,8 @@ pub(crate) struct MarkFile {
     cluster: String,
     /// Number in the file; 0 without a file.
     commits: AtomicI64,
+    /// Lock of the file. `true` once nothing more is written.
+    is_closed: Mutex<bool>,
 }
 
 impl MarkFile {
@@ -103,14 +106,22 @@ impl MarkFile {
                 remedy(directory)
             )));
         }
-        let commits = AtomicI64::new(mark.map_or(0, |(_, commits)| commits));
-        Ok(MarkFile { directory: directory.to_owned(), cluster: cluster.to_owned(), commits })
+        let commits = mark.map_or(0, |(_, commits)| commits);
+        Ok(MarkFile::with(directory, (cluster, commits)))
     }
 
-    /// Returns the mark of a database without a known cluster and commit. The file is not read.
-    pub(crate) fn unwritten(directory: &Path) -> MarkFile {
-        let (directory, cluster) = (directory.to_owned(), String::new());
-        MarkFile { directory, cluster, commits: AtomicI64::new(0) }
+    /// Creates the mark of a process that replaces the data, whichever mark `directory` has.
+    pub(crate) fn unread(directory: &Path) -> MarkFile {
+        MarkFile::with(directory, ("", 0))
+    }
+
+    fn with(directory: &Path, (cluster, commits): (&str, i64)) -> MarkFile {
+        MarkFile {
+            directory: directory.to_owned(),
+            cluster: cluster.to_owned(),
+            commits: AtomicI64::new(commits),
+            is_closed: Mutex::new(false),
+        }
     }
 
     /// Returns the number of the commit in the file; 0 without a file.
@@ -119,9 +130,11 @@ impl MarkFile {
     }
 
     /// Writes a number that is higher than the number in the file. A mark that cannot be written
-    /// stays: the mark is an additional proof, and the commits do not depend on the file.
+    /// stays: the mark is an additional proof, and the commits do not depend on the file. Writes
+    /// nothing after [`MarkFile::close`].
     pub(crate) fn raise(&self, commits: i64) {
-        if commits <= self.commits() {
+        let is_closed = sync::lock(&self.is_closed);
+        if *is_closed || commits <= self.commits() {
             return;
         }
         let text = format!("cluster {}\ncommits {commits}\n", self.cluster);
@@ -129,6 +142,28 @@ impl MarkFile {
         if directory::write_whole(&path, text.as_bytes()).is_ok() {
             self.commits.store(commits, Ordering::Relaxed);
             _ = directory::flush(&self.directory);
+        }
+    }
+
+    /// Ends the writing, after a write in progress: a late thread must not write the mark again
+    /// after the removal of the file.
+    pub(crate) fn close(&self) {
+        *sync::lock(&self.is_closed) = true;
+    }
+
+    /// Removes the file, directly before other data replace the data of the database, and ends the
+    /// writing.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the file cannot be removed.
+    pub(crate) fn remove(&self) -> Result<(), StoreFault> {
+        let mut is_closed = sync::lock(&self.is_closed);
+        *is_closed = true;
+        let path = self.directory.join(MARK_FILE);
+        match fs::remove_file(&path) {
+            Ok(()) => directory::flush(&self.directory),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(directory::file_failure("remove", &path, &error)),
         }
     }
 
@@ -157,19 +192,6 @@ pub(crate) fn check_unmarked(directory: &Path, database: &Path) -> Result<(), St
         directory.display(),
         remedy(directory)
     )))
-}
-
-/// Removes the mark, before other data replace the data of the database.
-///
-/// # Errors
-/// [`StoreFault::Unavailable`] if the file cannot be removed.
-pub(crate) fn remove_mark(directory: &Path) -> Result<(), StoreFault> {
-    let path = directory.join(MARK_FILE);
-    match fs::remove_file(&path) {
-        Ok(()) => directory::flush(directory),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(directory::file_failure("remove", &path, &error)),
-    }
 }
 
 fn remedy(directory: &Path) -> String {
@@ -227,8 +249,10 @@ mod tests {
         assert!(check_unmarked(path, Path::new("db")).is_err());
         fs::write(path.join(MARK_FILE), "commits x").unwrap();
         assert!(MarkFile::open(path, "a").is_err());
-        remove_mark(path).unwrap();
-        remove_mark(path).unwrap();
+        MarkFile::unread(path).remove().unwrap();
+        mark.close();
+        mark.raise(8);
+        MarkFile::unread(path).remove().unwrap();
         assert_eq!(MarkFile::open(path, "b").unwrap().commits(), 0);
     }
 }

@@ -56,6 +56,23 @@ impl From<WriteFailure> for StoreFault {
     }
 }
 
+/// The reason why a change of the identity is not known to be stored.
+#[derive(Debug)]
+pub(crate) enum IdentityFailure {
+    /// Nothing was stored, as far as the database can say: an I/O error of a disk is no proof.
+    Undone(StoreFault),
+    /// The database may store the change later.
+    InDoubt(StoreFault),
+}
+
+impl From<IdentityFailure> for StoreFault {
+    fn from(failure: IdentityFailure) -> StoreFault {
+        match failure {
+            IdentityFailure::Undone(fault) | IdentityFailure::InDoubt(fault) => fault,
+        }
+    }
+}
+
 impl WriteFailure {
     /// Returns the error of every write to `database` after an I/O error with this reason.
     pub(crate) fn stopped(database: &Path, reason: &str) -> WriteFailure {

@@ -1,7 +1,9 @@
 //! The claim of a data directory on a database that several machines reach.
 //!
 //! This file prevents a server that starts on a database in use by another node, on a database
-//! that lost acknowledged writes, or on the database of another cluster.
+//! that lost acknowledged writes, or on the database of another cluster. The keys of an opening are
+//! read under the claim: the node before may have rotated the keys shortly before its end, and an
+//! older keyring would later replace the newer keyring.
 
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use super::DataDirectory;
 use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::database::Database;
+use crate::identity::{self, StoreIdentity};
 use crate::node_files::{self, MarkFile, NodeId};
 use crate::options::DatabaseChoice;
 use bulkhead_record::cipher;
@@ -31,7 +34,7 @@ impl DataDirectory {
         let Some(properties) = self.properties() else { return self.check_unmarked() };
         let node = node_files::read_node(self.path())?;
         let mark = MarkFile::open(self.path(), &properties.cluster_name)?;
-        self.place().check_claim(&self.claiming_node(node, mark)?).await
+        self.place().check_claim(&self.node_with(node, mark)?).await
     }
 
     /// Checks that the directory did not belong to a database with data, because the present
@@ -46,38 +49,64 @@ impl DataDirectory {
         }
     }
 
-    /// Opens the initialised database of `cluster`, and claims the database for this process.
+    /// Opens the database with the identity `found`, and claims the database for this process.
+    /// Returns the identity that the database has under the claim.
     ///
     /// # Errors
-    /// As [`DataDirectory::check_claim`]; [`StoreFault::Unavailable`] if the database cannot be
-    /// opened.
-    pub(super) async fn open_claimed(&self, cluster: &str) -> Result<Database, StoreFault> {
+    /// As [`DataDirectory::check_claim`]; [`StoreFault::Refused`] if the data were migrated to
+    /// another database; [`StoreFault::Unavailable`] if the database cannot be opened, or the data
+    /// were replaced by another cluster meanwhile. The claim is given back.
+    pub(super) async fn open_claimed(
+        &self,
+        found: StoreIdentity,
+    ) -> Result<(Database, StoreIdentity), StoreFault> {
         let database = self.open_database().await?;
-        if self.has_claims() {
-            let node = node_files::ensure_node(self.path())?;
-            let marked = MarkFile::open(self.path(), cluster);
-            let claimed = match marked.and_then(|mark| self.claiming_node(node, mark)) {
-                Ok(node) => database.take_claim(node).await,
-                Err(fault) => Err(fault),
-            };
-            if let Err(fault) = claimed {
+        if !self.has_claims() {
+            return Ok((database, found));
+        }
+        match self.claim(&database, &found.cluster_name()).await {
+            Ok(identity) => Ok((database, identity)),
+            Err(fault) => {
                 database.close().await;
-                return Err(fault);
+                Err(fault)
             }
         }
-        Ok(database)
+    }
+
+    async fn claim(&self, database: &Database, cluster: &str) -> Result<StoreIdentity, StoreFault> {
+        let node = self.claiming_node(node_files::ensure_node(self.path())?, cluster)?;
+        let mark = Arc::clone(&node.mark);
+        let commits = database.take_claim(node).await?;
+        let identity = match database.identity_rows().await {
+            Ok(rows) => identity::of_rows_for_start(self.place(), &rows),
+            Err(fault) => Err(fault),
+        };
+        let replaced = |identity: &StoreIdentity| identity.cluster_name() != cluster;
+        if identity.as_ref().map_or(true, replaced) {
+            // The mark would name a cluster or a commit that this process never worked with.
+            mark.close();
+        }
+        let identity = identity?;
+        if replaced(&identity) {
+            self.forget_properties();
+            return Err(StoreFault::Unavailable(format!(
+                "the data in {} were replaced by the data of another cluster during the opening; \
+                 nothing was changed; unseal or start the server again",
+                self.name().display()
+            )));
+        }
+        mark.raise(commits);
+        Ok(identity)
     }
 
     /// Returns this process as the claimant of a database whose data are replaced, whichever
-    /// cluster they are of.
+    /// cluster they are of. Accepts any number of commits.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if a file of the directory cannot be read or removed.
+    /// [`StoreFault::Unavailable`] if a file of the directory cannot be read.
     pub(super) fn replacing_node(&self) -> Result<ClaimingNode, StoreFault> {
-        // Removed before the replacement: a process that dies in between has no mark.
-        node_files::remove_mark(self.path())?;
         let node = node_files::ensure_node(self.path())?;
-        self.claiming_node(node, MarkFile::unwritten(self.path()))
+        self.node_with(node, MarkFile::unread(self.path()))
     }
 
     /// Returns this process as the claimant of a database, before a restore. The mark of the
@@ -87,7 +116,7 @@ impl DataDirectory {
     /// [`StoreFault::Unavailable`] if a file of the directory cannot be read.
     pub(super) fn unmarked_node(&self) -> Result<ClaimingNode, StoreFault> {
         let node = node_files::read_node(self.path())?;
-        self.claiming_node(node, MarkFile::unwritten(self.path()))
+        self.node_with(node, MarkFile::unread(self.path()))
     }
 
     fn has_claims(&self) -> bool {
@@ -97,8 +126,12 @@ impl DataDirectory {
     fn claiming_node(
         &self,
         node: Option<NodeId>,
-        mark: MarkFile,
+        cluster: &str,
     ) -> Result<ClaimingNode, StoreFault> {
+        self.node_with(node, MarkFile::open(self.path(), cluster)?)
+    }
+
+    fn node_with(&self, node: Option<NodeId>, mark: MarkFile) -> Result<ClaimingNode, StoreFault> {
         Ok(ClaimingNode {
             holder: cipher::random()?,
             node,

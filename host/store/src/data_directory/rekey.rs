@@ -15,6 +15,7 @@ use bulkhead_wire::sync;
 use super::DataDirectory;
 use crate::identity::{self, StoreIdentity};
 use crate::store::Store;
+use crate::write_failure::IdentityFailure;
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaChange;
@@ -26,8 +27,8 @@ use bulkhead_record::shamir::SealConfig;
 pub enum RekeyOutcome {
     /// Only the new key opens the data.
     Stored,
-    /// The disk failed while the new key was stored: either key may open the data, and the next
-    /// opening tells. Holds the fault.
+    /// The disk failed while the new key was stored, or the database server did not say whether the
+    /// key is stored: either key may open the data, and the next opening tells. Holds the fault.
     InDoubt(StoreFault),
 }
 
@@ -161,8 +162,12 @@ impl DataDirectory {
             (Err(_), Ok(stored)) if change.is_in(&stored) => {
                 (Some(stored.seals()), RekeyOutcome::Stored)
             }
-            (Err(fault), Ok(_)) if store.database().stopped().is_none() => return Err(fault),
-            (Err(fault), _) => (None, RekeyOutcome::InDoubt(fault)),
+            (Err(IdentityFailure::Undone(fault)), Ok(_))
+                if store.database().stopped().is_none() =>
+            {
+                return Err(fault);
+            }
+            (Err(failure), _) => (None, RekeyOutcome::InDoubt(failure.into())),
         };
         if let Some(properties) = self.properties() {
             *sync::write(&properties.seals) = seals;

@@ -25,13 +25,14 @@ impl DatabasePlace<'_> {
 
 impl Database {
     /// Takes the claim for `node`, on which each later write depends, until the close. Waits while
-    /// the claim of another node is neither renewed nor expired.
+    /// the claim of another node is neither renewed nor expired. Returns the number of the last
+    /// commit.
     ///
     /// # Errors
     /// As [`DatabasePlace::check_claim`].
-    pub(crate) async fn take_claim(&self, node: ClaimingNode) -> Result<(), StoreFault> {
+    pub(crate) async fn take_claim(&self, node: ClaimingNode) -> Result<i64, StoreFault> {
         match self {
-            Self::Sqlite(_) => Ok(()),
+            Self::Sqlite(_) => Ok(0),
             Self::Postgres(database) => database.take_claim(node).await,
         }
     }

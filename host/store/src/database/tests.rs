@@ -118,7 +118,7 @@ async fn closed_database_refuses_every_operation(tested: TestDatabase) {
         database.find_row(&address).await.err(),
         database.read_state(questions).await.err(),
         database.identity_rows().await.err(),
-        database.change_identity(vec![("absent", None)]).await.err(),
+        database.change_identity(vec![("absent", None)]).await.err().map(StoreFault::from),
         database.next_due(None).await.err(),
     ];
     for refusal in refusals {

@@ -106,7 +106,7 @@ async fn change_row(place: &PostgresPlace, value: Option<Vec<u8>>) -> Result<(),
     let database = DatabasePlace::Postgres(place).open(FlushPolicy::EveryCommit).await?;
     let changed = database.change_identity(vec![change]).await;
     database.close().await;
-    changed
+    Ok(changed?)
 }
 
 /// Returns the file with the mark of the database in `directory`.

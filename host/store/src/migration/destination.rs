@@ -8,7 +8,7 @@ use crate::database::{Database, DatabasePlace, remove_tables};
 use crate::directory::{self, DirectoryLock};
 use crate::disk_space::DiskShortage;
 use crate::identity::{self, migration_mark};
-use crate::node_files;
+use crate::node_files::MarkFile;
 use crate::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
@@ -67,7 +67,7 @@ impl<'a> MigrationDestination<'a> {
     pub(super) fn forget_database(&self) -> Result<(), StoreFault> {
         match &self.options.database {
             DatabaseChoice::SqliteFile => Ok(()),
-            DatabaseChoice::Postgres(_) => node_files::remove_mark(&self.options.directory),
+            DatabaseChoice::Postgres(_) => MarkFile::unread(&self.options.directory).remove(),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> MigrationDestination<'a> {
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database cannot be written.
 pub(super) async fn forget_position(database: &Database, cluster: &str) -> Result<(), StoreFault> {
-    database.change_identity(vec![MigrationPosition::of(cluster).row()]).await
+    Ok(database.change_identity(vec![MigrationPosition::of(cluster).row()]).await?)
 }
 
 /// Replaces the position by the identity, which makes the destination valid, and reads the identity
@@ -191,7 +191,7 @@ pub(super) async fn finish(
 ) -> Result<(), StepFault> {
     let mut changes = identity.clone();
     changes.push(identity::migration_row(None));
-    database.change_identity(changes).await?;
+    database.change_identity(changes).await.map_err(StoreFault::from)?;
     let rows = database.identity_rows().await?;
     if identity::copied_rows(&rows).is_ok_and(|written| written == identity) {
         return Ok(());

@@ -122,6 +122,22 @@ impl<'a> MigrationSource<'a> {
         marked.map_err(|fault| fault.to_string())
     }
 
+    /// Removes a mark of this run after `fault`. Returns the fault, with the remedy if the mark
+    /// stays.
+    pub(super) async fn take_mark_back(&self, fault: StoreFault) -> StoreFault {
+        if self.mark.is_some() {
+            return fault;
+        }
+        match migration_mark::remove_mark(self.place()).await {
+            Ok(()) => fault,
+            Err(failure) => StoreFault::Unavailable(format!(
+                "{fault}; and the mark of the source as migrated could not be removed ({failure}): \
+                 run `bulkhead operator migrate -config=FILE -reset` before the next start of a \
+                 server on the source"
+            )),
+        }
+    }
+
     /// Removes the mark, and returns the mark.
     ///
     /// # Errors

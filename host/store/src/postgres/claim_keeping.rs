@@ -30,15 +30,13 @@ const ATTEMPTS: u32 = 8;
 
 impl PostgresDatabase {
     /// As [`Database::take_claim`](crate::database::Database::take_claim).
-    pub(crate) async fn take_claim(&self, node: ClaimingNode) -> Result<(), StoreFault> {
+    pub(crate) async fn take_claim(&self, node: ClaimingNode) -> Result<i64, StoreFault> {
         let (mut wait, mut interfered) = (ClaimWait::default(), 0);
         loop {
             match self.try_claim(&node, &mut wait).await {
                 Ok(Some(taken)) => {
-                    let claim = HeldClaim::new(self.name().to_owned(), node, taken);
-                    claim.node.mark.raise(taken.1);
-                    self.set_claim(claim);
-                    return Ok(());
+                    self.set_claim(HeldClaim::new(self.name().to_owned(), node, taken));
+                    return Ok(taken.1);
                 }
                 Ok(None) => sleep(node.times.poll).await,
                 Err(ClaimFault::Broken(error))
@@ -127,7 +125,7 @@ impl PostgresDatabase {
         claim: &HeldClaim,
     ) -> Result<i64, BrokenTransaction> {
         let rows = claim.renewal(&self.tables)?.fetch(connection).await?;
-        let commits = self.confirmed_number(connection, &rows).await?;
+        let commits = self.confirmed_number(connection, &rows, 0).await?;
         run_script(connection, "COMMIT").await?;
         Ok(commits)
     }
@@ -147,6 +145,7 @@ impl PostgresDatabase {
         let Some(claim) = self.claim() else { return };
         claim.watch.end();
         self.raise_mark(claim).await;
+        claim.node.mark.close();
         if claim.watch.lost().is_none() {
             drop(timeout(RENEWAL_TIME, self.release(writer, claim)).await);
         }

@@ -50,7 +50,7 @@ const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE; \
 const BEGIN_TIME: Duration = Duration::from_secs(10);
 /// Commits without a time limit of the server (decision T61): the end of the limit would cancel
 /// the wait for a synchronous standby, and acknowledge a commit that a failover loses.
-const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
+pub(super) const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
 /// Lets a commit return before the flush, for benchmarks.
 const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
 /// Maximum attempts of a transaction that other processes interfere with.
@@ -117,7 +117,7 @@ impl PostgresDatabase {
         place: &PostgresPlace,
         flushing: FlushPolicy,
     ) -> Result<PostgresDatabase, StoreFault> {
-        let connector = Arc::new(ServerConnector::new(place));
+        let connector = Arc::new(ServerConnector::of_store(place));
         let (mut writer, mut reader) = (connector.connect().await?, connector.connect().await?);
         pooler_check::check_sessions(&mut writer, &mut reader).await?;
         server_settings::check_version(&mut writer).await?;
@@ -207,9 +207,8 @@ impl PostgresDatabase {
     /// transaction if other processes interfere.
     ///
     /// # Errors
-    /// [`StoreFault::Conflict`] if other processes interfered each time;
-    /// [`StoreFault::Unavailable`] if the database failed, in which case nothing is acknowledged.
-    pub(super) async fn write(&self, statements: &[StatementDraft]) -> Result<(), StoreFault> {
+    /// [`WriteFailure`].
+    pub(super) async fn write(&self, statements: &[StatementDraft]) -> Result<(), WriteFailure> {
         let mut attempts = 1;
         loop {
             let plan = |_| Ok(Some(statements.to_vec()));
@@ -218,7 +217,7 @@ impl PostgresDatabase {
                     pause_before(attempts).await;
                     attempts += 1;
                 }
-                outcome => return Ok(outcome.map(drop)?),
+                outcome => return outcome.map(drop),
             }
         }
     }
@@ -328,28 +327,36 @@ impl PostgresDatabase {
             let counts = statement.counts_commit();
             let rows = statement.fetch(connection).await?;
             if counts {
-                number = Some(self.confirmed_number(connection, &rows).await?);
+                number = Some(self.confirmed_number(connection, &rows, 1).await?);
             }
         }
         let committing = |error| BrokenTransaction::Failed(error, WritePhase::Committing);
+        self.claim().into_iter().for_each(HeldClaim::begin_doubt);
         run_script(connection, COMMIT).await.map_err(committing)?;
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
         Ok((TransactionOutcome::Committed, number))
     }
 
-    /// Returns the number of the commit from the answer of the statement that checks the claim.
+    /// Returns the number of the commit from the answer of the statement that checks the claim and
+    /// counts `own` commits.
     ///
     /// # Errors
     /// [`BrokenTransaction::Fenced`] if this process no longer holds the claim, or commits are
-    /// lost: the statement changed no row, and the caller rolls back.
+    /// lost: the statement changed no row, and the caller rolls back. Also if the database has
+    /// commits of another process.
     pub(super) async fn confirmed_number(
         &self,
         connection: &mut PgConnection,
         rows: &[PgRow],
+        own: i64,
     ) -> Result<i64, BrokenTransaction> {
         match (rows.first(), self.claim()) {
-            (Some(row), _) => Ok(held_claim::number_of(row)?),
+            (Some(row), claim) => {
+                let number = held_claim::number_of(row)?;
+                let checked = claim.map_or(Ok(()), |claim| claim.check_number(number, own));
+                checked.map(|()| number).map_err(BrokenTransaction::Fenced)
+            }
             (None, Some(claim)) => {
                 let found = held_claim::find(connection, &self.tables, "").await?;
                 Err(BrokenTransaction::Fenced(claim.loss(found.as_ref())))

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use sqlx::postgres::PgRow;
+
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
@@ -14,10 +16,10 @@ use super::group_writes;
 use super::held_claim;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
-use super::statement_draft::run_script;
+use super::statement_draft::{StatementDraft, run_script};
 
 /// Time in which a server may come back before the inspection of a commit is given up.
-const RETURN_TIME: Duration = Duration::from_secs(30);
+pub(super) const RETURN_TIME: Duration = Duration::from_secs(30);
 /// Begins the inspection. Each statement sees everything committed before the statement.
 const BEGIN_INSPECTION: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = '30s'";
@@ -60,33 +62,45 @@ impl PostgresDatabase {
         addresses: impl Iterator<Item = &'a Address>,
     ) -> Result<BTreeMap<&'a Address, AddressState>, StoreFault> {
         let questions = GroupQuestions::about_stamps(addresses);
+        let statement = questions.statement(&self.tables)?;
+        let rows = self.inspect_until(|| statement.clone()).await?;
+        Ok(questions.state(&rows)?.stamps)
+    }
+
+    /// Runs the statement after every transaction that writes is decided. Repeats the inspection
+    /// while the server refuses, for [`RETURN_TIME`].
+    ///
+    /// # Errors
+    /// The last error of the database.
+    pub(super) async fn inspect_until(
+        &self,
+        statement: impl Fn() -> Option<StatementDraft>,
+    ) -> Result<Vec<PgRow>, PostgresError> {
         let (begun, mut attempts) = (Instant::now(), 1);
         loop {
-            match self.inspect(&questions).await {
-                Ok(state) => return Ok(state.stamps),
+            match self.inspect(statement()).await {
                 Err(error) if error.is_refusal() && begun.elapsed() < RETURN_TIME => {
                     pause_before(attempts).await;
                     attempts += 1;
                 }
-                Err(error) => return Err(error.into()),
+                outcome => return outcome,
             }
         }
     }
 
     /// As [`Database::await_decisions`](crate::database::Database::await_decisions).
     pub(crate) async fn await_decisions(&self) -> Result<(), WriteFailure> {
-        let nothing = GroupQuestions::about_stamps(std::iter::empty());
-        self.inspect(&nothing).await.map(drop).map_err(|error| {
+        self.inspect(None).await.map(drop).map_err(|error| {
             let failure = error.into_failure(WritePhase::Beginning);
             self.note_failure(&failure);
             failure
         })
     }
 
-    async fn inspect<'a>(
+    async fn inspect(
         &self,
-        questions: &GroupQuestions<'a>,
-    ) -> Result<CommittedState<'a>, PostgresError> {
+        statement: Option<StatementDraft>,
+    ) -> Result<Vec<PgRow>, PostgresError> {
         let mut connection = self.connect().await?;
         run_script(&mut connection, BEGIN_INSPECTION).await?;
         let last = held_claim::lock(&self.tables).fetch(&mut connection).await?;
@@ -94,11 +108,11 @@ impl PostgresDatabase {
             // The commit with the lost answer must not be lost later without a word.
             claim.note_commit(held_claim::number_of(last)?);
         }
-        let rows = match questions.statement(&self.tables)? {
+        let rows = match statement {
             Some(statement) => statement.fetch(&mut connection).await?,
             None => Vec::new(),
         };
         discard(connection).await;
-        questions.state(&rows)
+        Ok(rows)
     }
 }

@@ -6,7 +6,7 @@
 //! row of `writer`, and is rolled back.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use sqlx::Row as _;
@@ -31,6 +31,9 @@ pub(super) struct HeldClaim {
     database: PathBuf,
     /// Number of the last known commit.
     commits: AtomicI64,
+    /// A commit statement was sent whose outcome is not known, so that the database may have more
+    /// commits than known.
+    is_in_doubt: AtomicBool,
 }
 
 impl HeldClaim {
@@ -42,7 +45,13 @@ impl HeldClaim {
         (begun, commits): (u64, i64),
     ) -> HeldClaim {
         let watch = ClaimWatch::new(database.clone(), &node.times, begun);
-        HeldClaim { node, watch, database, commits: AtomicI64::new(commits) }
+        HeldClaim {
+            node,
+            watch,
+            database,
+            commits: AtomicI64::new(commits),
+            is_in_doubt: AtomicBool::new(false),
+        }
     }
 
     /// Returns the number of the last known commit.
@@ -50,9 +59,34 @@ impl HeldClaim {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Records a commit that was found in the database.
+    /// Records a commit that was found in the database, once every commit is decided.
     pub(super) fn note_commit(&self, commits: i64) {
         self.commits.fetch_max(commits, Ordering::Relaxed);
+        self.is_in_doubt.store(false, Ordering::Relaxed);
+    }
+
+    /// Records that a commit statement is sent. The next transaction that is confirmed ends the
+    /// doubt; until then, the outcome is not known.
+    pub(super) fn begin_doubt(&self) {
+        self.is_in_doubt.store(true, Ordering::Relaxed);
+    }
+
+    /// Checks the number of commits in the answer of a transaction that counts `own` commits.
+    ///
+    /// # Errors
+    /// The reason, in a sentence, if the database has commits that this process did not make.
+    pub(super) fn check_number(&self, number: i64, own: i64) -> Result<(), String> {
+        let expected = self.commits().saturating_add(own);
+        if number == expected || self.is_in_doubt.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(format!(
+            "{} has commit {number}, and this node expected commit {expected}: another process \
+             wrote with the claim of this node, as after a machine with its memory was set back to \
+             an earlier state; this node answers and writes nothing more; check that a single \
+             node uses the database, and unseal or restart this node",
+            self.database.display()
+        ))
     }
 
     /// Records a transaction that renewed the claim.
@@ -163,6 +197,12 @@ pub(super) fn insertion(tables: &TableNames) -> String {
     format!("INSERT INTO {} (name, commits) VALUES ('{ROW}', 0)", tables.writer)
 }
 
+/// Returns the statement that numbers the commits of other tables after `commits`.
+pub(super) fn continuation(tables: &TableNames, commits: i64) -> String {
+    let (writer, next) = (&tables.writer, commits.saturating_add(1));
+    format!("UPDATE {writer} SET commits = greatest(commits, {next}) WHERE name = '{ROW}'")
+}
+
 /// Returns the statement that waits until every transaction that counts a commit is decided, and
 /// returns the number of the last commit.
 pub(super) fn lock(tables: &TableNames) -> StatementDraft {
@@ -237,7 +277,8 @@ pub(super) struct ClaimWait {
 impl ClaimWait {
     /// Judges the claim for `node`. A claim of the same data directory is free, because the lock of
     /// the directory proves that its process is dead. A claim that nobody renews for its whole time
-    /// is free, too, whatever the clock of the database says.
+    /// is free, too, whatever the clock of the database says. A claim that expired by the clock of
+    /// the database is free after [`ClaimTimes::silence`](crate::claim_watch::ClaimTimes::silence).
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if another process holds the claim and renews the claim, or if the
@@ -253,7 +294,7 @@ impl ClaimWait {
             return Err(StoreFault::Refused(text));
         }
         let is_own = found.node.is_some() && found.node == node.node;
-        if found.holder.is_none() || is_own || !found.is_live {
+        if found.holder.is_none() || is_own {
             return Ok(ClaimVerdict::Free);
         }
         let now = steady_milliseconds();
@@ -272,7 +313,11 @@ impl ClaimWait {
             )));
         }
         let unchanged = Duration::from_millis(now.saturating_sub(*since));
-        Ok(match unchanged >= node.times.claim {
+        let limit = match found.is_live {
+            true => node.times.claim,
+            false => node.times.silence().min(node.times.claim),
+        };
+        Ok(match unchanged >= limit {
             true => ClaimVerdict::Free,
             false => ClaimVerdict::Pending,
         })

@@ -4,17 +4,20 @@
 //! of one database can be restored to the other. The first version here is the fifth of SQLite.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use crate::directory;
 use crate::postgres_place::PostgresPlace;
+use crate::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 use bulkhead_record::rows::SealedRow;
 
-use super::connections::PostgresDatabase;
+use super::connections::{PostgresDatabase, pause_before};
+use super::group_commit::RETURN_TIME;
 use super::group_writes;
 use super::held_claim::{self, CLAIM_COLUMNS};
 use super::postgres_error::PostgresError;
@@ -60,7 +63,50 @@ impl PostgresDatabase {
             _ => StatementDraft::script(creation(&self.tables)),
         }];
         statements.extend(group_writes::statements_of(&self.tables, &writes, None)?);
-        self.write(&statements).await
+        match self.write(&statements).await {
+            Err(WriteFailure::Unknown(said)) => {
+                self.decide_initialisation((&statements, &writes.identity), said).await
+            }
+            written => Ok(written?),
+        }
+    }
+
+    /// Decides about an initialisation with a lost answer. The repetition waits for the first
+    /// transaction, fails if the first transaction is stored, and takes its place if not.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database does not decide, or other data are stored.
+    pub(super) async fn decide_initialisation(
+        &self,
+        (statements, identity): (&[StatementDraft], &[MetaChange]),
+        said: String,
+    ) -> Result<(), StoreFault> {
+        let (begun, mut attempts) = (Instant::now(), 1);
+        while begun.elapsed() < RETURN_TIME {
+            if self.write(statements).await.is_ok() {
+                return Ok(());
+            }
+            if let Ok(stored) = self.identity_rows().await
+                && !stored.is_empty()
+            {
+                return match has_changes(&stored, identity) {
+                    true => Ok(()),
+                    false => Err(StoreFault::Unavailable(format!(
+                        "another process initialised {} meanwhile; nothing was stored; look at \
+                         the seal's status",
+                        self.name().display()
+                    ))),
+                };
+            }
+            pause_before(attempts).await;
+            attempts += 1;
+        }
+        Err(StoreFault::Unavailable(format!(
+            "the database failed while committing ({said}), and whether the new cluster is stored \
+             is not known; its keys are lost: if the server shows as initialised later, drop the \
+             tables in {}, and initialise the server again",
+            self.name().display()
+        )))
     }
 
     /// As [`Database::identity_rows`](crate::database::Database::identity_rows).
@@ -70,16 +116,58 @@ impl PostgresDatabase {
     }
 
     /// As [`Database::change_identity`](crate::database::Database::change_identity).
-    pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
+    pub(crate) async fn change_identity(
+        &self,
+        changes: Vec<MetaChange>,
+    ) -> Result<(), IdentityFailure> {
         let writes = bulkhead_record::committed_state::GroupWrites {
             identity: changes,
             ..Default::default()
         };
-        let statements = group_writes::statements_of(&self.tables, &writes, self.claim())?;
-        self.write(&statements).await?;
+        let statements = group_writes::statements_of(&self.tables, &writes, self.claim());
+        let statements = statements.map_err(|error| IdentityFailure::Undone(error.into()))?;
+        match self.write(&statements).await {
+            Err(WriteFailure::Unknown(said)) => {
+                self.decide_change(&writes.identity, said).await?;
+            }
+            written => written.map_err(|failure| IdentityFailure::Undone(failure.into()))?,
+        }
         self.measure_sizes().await;
         Ok(())
     }
+
+    /// Decides about a change with a lost answer, once every transaction that writes is decided.
+    async fn decide_change(
+        &self,
+        changes: &[MetaChange],
+        said: String,
+    ) -> Result<(), IdentityFailure> {
+        match self.find_change(changes).await {
+            Ok(true) => {
+                self.count_commit(TransactionOutcome::Committed);
+                Ok(())
+            }
+            Ok(false) => Err(IdentityFailure::Undone(StoreFault::Unavailable(format!(
+                "the database failed while committing ({said}); nothing was stored, try again"
+            )))),
+            Err(_) => Err(IdentityFailure::InDoubt(WriteFailure::Unknown(said).into())),
+        }
+    }
+
+    /// Returns whether the changes are stored. Waits until every transaction that writes is
+    /// decided, also one of a connection that was lost.
+    ///
+    /// # Errors
+    /// The error of the database, if the database does not say.
+    pub(super) async fn find_change(&self, changes: &[MetaChange]) -> Result<bool, PostgresError> {
+        let rows = self.inspect_until(|| Some(all_rows(&self.tables))).await?;
+        Ok(has_changes(&parse(&rows)?, changes))
+    }
+}
+
+/// Returns whether the rows have the values of the changes.
+fn has_changes(rows: &MetaRows, changes: &[MetaChange]) -> bool {
+    changes.iter().all(|(name, value)| rows.get(*name) == value.as_ref())
 }
 
 /// As [`DatabasePlace::read_identity`](crate::database::DatabasePlace::read_identity).

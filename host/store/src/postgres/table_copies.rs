@@ -2,9 +2,12 @@
 //!
 //! This file prevents data that are half old and half new, at a process that dies at any moment: a
 //! copy is made in one transaction, and another transaction renames all tables. No other node holds
-//! the claim of the tables meanwhile. The replaced tables
-//! stay under other names, because their records may be the only trace of changes outside of the
-//! store.
+//! the claim of the tables meanwhile. The commit is a message of its own, sent after all statements
+//! were answered: an act that this process gave up is never completed by the server alone. The
+//! replaced tables stay under other names, because their records may be the only trace of changes
+//! outside of the store.
+
+use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
@@ -13,16 +16,23 @@ use crate::claim_watch::ClaimingNode;
 use crate::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 
+use super::connections::COMMIT;
 use super::group_writes::COLUMNS;
 use super::held_claim::{self, ClaimVerdict, ClaimWait};
 use super::meta_table::{self, INDEXES};
+use super::postgres_error::WritePhase;
 use super::readers::discard;
 use super::server_address::{TABLES, TableNames, name_of};
 use super::server_connector::{ServerConnector, connect};
-use super::statement_draft::{StatementDraft, run_script};
+use super::statement_draft::{StatementDraft, run_script, run_script_within};
 
-/// Maximum time of a statement. A copy of many records takes longer than a commit.
-const LIMIT: &str = "SET LOCAL statement_timeout = '600s'";
+/// Maximum time of a statement of a copy, at the server. A copy of many records takes longer than a
+/// commit.
+const COPY_LIMIT: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '600s'";
+/// Maximum time of all statements of a copy, as the client counts.
+const COPY_TIME: Duration = Duration::from_secs(1_800);
+/// Maximum time for which a renaming of tables waits for a lock of another session, as of a backup.
+const RENAMING_LIMIT: &str = "SET LOCAL lock_timeout = '10s'";
 
 /// Copies the tables in use under a number, in one transaction without a claim of another node. A
 /// copy with this number is replaced.
@@ -36,7 +46,7 @@ pub(crate) async fn copy_tables(
     number: u32,
 ) -> Result<(), StoreFault> {
     let (present, copy) = (TableNames::of(place), TableNames::copy(place, number));
-    let mut script = format!("{LIMIT}; {}; {}; ", removal(&copy), meta_table::creation(&copy));
+    let mut script = format!("{COPY_LIMIT}; {}; {}; ", removal(&copy), meta_table::creation(&copy));
     script.push_str(&format!("DELETE FROM {}; ", copy.writer));
     for (table, columns, order) in [
         ("meta", "name, value", "name"),
@@ -49,11 +59,22 @@ pub(crate) async fn copy_tables(
             "INSERT INTO {to} ({columns}) SELECT {columns} FROM {from} ORDER BY {order}; "
         ));
     }
-    script.push_str("COMMIT");
-    let mut connection = begin_unclaimed(place, node).await?;
-    let copied = run_script(&mut connection, &script).await;
+    let (mut connection, _) = begin_unclaimed(place, node).await?;
+    let copied = match run_script_within(COPY_TIME, &mut connection, &script).await {
+        Ok(()) => commit(&mut connection).await,
+        Err(error) => Err(error.into()),
+    };
     discard(connection).await;
-    Ok(copied?)
+    copied
+}
+
+/// Commits statements that were answered.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`], in words for an unknown outcome if the answer was lost.
+async fn commit(connection: &mut PgConnection) -> Result<(), StoreFault> {
+    let committed = run_script(connection, COMMIT).await;
+    committed.map_err(|error| error.into_failure(WritePhase::Committing).into())
 }
 
 /// Exchanges the tables in use for a copy. Returns `false` if there is no such copy.
@@ -111,8 +132,8 @@ pub(crate) async fn has_copies(place: &PostgresPlace) -> Result<bool, StoreFault
 ///
 /// # Errors
 /// [`StoreFault::Refused`] if another node works on the tables in use;
-/// [`StoreFault::Unavailable`] if the database failed; the next opening finds the old data or the
-/// new data.
+/// [`StoreFault::Unavailable`] if the database failed: nothing was changed, unless the text says
+/// that the outcome is not known; the next opening then finds the old data or the new data.
 pub(crate) async fn exchange_tables(
     place: &PostgresPlace,
     node: &ClaimingNode,
@@ -130,7 +151,8 @@ pub(crate) async fn check_unclaimed(
     place: &PostgresPlace,
     node: &ClaimingNode,
 ) -> Result<(), StoreFault> {
-    discard(begin_unclaimed(place, node).await?).await;
+    let (connection, _) = begin_unclaimed(place, node).await?;
+    discard(connection).await;
     Ok(())
 }
 
@@ -145,31 +167,37 @@ async fn exchange(
     filled: &TableNames,
 ) -> Result<bool, StoreFault> {
     let (present, replaced) = (TableNames::of(place), TableNames::replaced(place));
-    let script = format!(
-        "{LIMIT}; {}; {}{}COMMIT",
+    let (mut connection, commits) = begin_unclaimed(place, node).await?;
+    let mut script = format!(
+        "{RENAMING_LIMIT}; {}; {}{}",
         removal(&replaced),
         renaming(&present, &replaced, "IF EXISTS "),
         renaming(filled, &present, "")
     );
-    let mut connection = begin_unclaimed(place, node).await?;
-    let exchanged = run_script(&mut connection, &script).await;
+    // Other nodes of the cluster remember the numbers of the replaced tables.
+    script.extend(commits.map(|commits| held_claim::continuation(&present, commits)));
+    // Directly before the exchange: a process that dies in between has no mark.
+    let exchanged = match node.mark.remove() {
+        Ok(()) => match run_script(&mut connection, &script).await {
+            Ok(()) => commit(&mut connection).await.map(|()| true),
+            Err(error) if error.is_unknown_table() => Ok(false),
+            Err(error) => Err(error.into()),
+        },
+        Err(fault) => Err(fault),
+    };
     discard(connection).await;
-    match exchanged {
-        Ok(()) => Ok(true),
-        Err(error) if error.is_unknown_table() => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    exchanged
 }
 
 /// Begins a transaction in which no other node takes the claim of the tables in use, once no other
-/// node holds the claim. The tables may be missing.
+/// node holds the claim. The tables may be missing. Returns the number of the last commit, too.
 ///
 /// # Errors
 /// As [`exchange_tables`].
 async fn begin_unclaimed(
     place: &PostgresPlace,
     node: &ClaimingNode,
-) -> Result<PgConnection, StoreFault> {
+) -> Result<(PgConnection, Option<i64>), StoreFault> {
     let (connector, tables) = (ServerConnector::new(place), TableNames::of(place));
     let mut wait = ClaimWait::default();
     loop {
@@ -181,14 +209,14 @@ async fn begin_unclaimed(
         };
         run_script(&mut connection, "BEGIN; SET LOCAL statement_timeout = '30s'").await?;
         if !has_tables {
-            return Ok(connection);
+            return Ok((connection, None));
         }
         match held_claim::find(&mut connection, &tables, " FOR UPDATE").await? {
             Some(found) => match wait.judge(&found, (&name_of(place), node))? {
-                ClaimVerdict::Free => return Ok(connection),
+                ClaimVerdict::Free => return Ok((connection, Some(found.commits))),
                 ClaimVerdict::Pending => {}
             },
-            None => return Ok(connection),
+            None => return Ok((connection, None)),
         }
         discard(connection).await;
         sleep(node.times.poll).await;

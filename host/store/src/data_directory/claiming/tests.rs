@@ -2,16 +2,22 @@
 //! commits.
 
 use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
 use crate::claim_watch::ClaimTimes;
+use crate::clock::StoreClock;
+use crate::database::DatabasePlace;
+use crate::identity::migration_mark;
 use crate::options::{FlushPolicy, StoreOptions};
 use crate::postgres::PostgresDatabase;
 use crate::postgres_place::PostgresPlace;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, edit, numbers, put};
 use crate::{SealKey, Store, WriteCondition};
 use bulkhead_record::record::IndexColumns;
+use bulkhead_record::seal::Seal;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Times of a claim that only commits renew.
@@ -37,6 +43,14 @@ async fn hold_with(scratch: &ScratchDirectory, times: ClaimTimes) -> Arc<DataDir
 
 async fn open_with(scratch: &ScratchDirectory, times: ClaimTimes) -> Arc<Store> {
     hold_with(scratch, times).await.open(key()).await.unwrap()
+}
+
+/// Opens the store like [`open_with`]. The start does not look at the claim of another node.
+async fn open_patiently(scratch: &ScratchDirectory, times: ClaimTimes) -> Arc<Store> {
+    let mut directory =
+        DataDirectory::hold_uninspected(scratch.options(), StoreClock::system()).unwrap();
+    directory.claim_times = times;
+    Arc::new(directory).open(key()).await.unwrap()
 }
 
 fn place(scratch: &ScratchDirectory) -> PostgresPlace {
@@ -110,7 +124,8 @@ async fn expired_claim_is_taken_and_old_node_fenced() {
     put(&old, data("a"), "1").await;
     expire(&scratch).await;
     let beside = scratch.beside();
-    let new = open_with(&beside, IDLE).await;
+    let hasty = ClaimTimes { renewal: Duration::from_millis(30), ..IDLE };
+    let new = open_patiently(&beside, hasty).await;
     put(&new, data("a"), "2").await;
     assert_eq!(old.claim_loss(), None, "not noticed yet");
     let text = failed_put(&old, "b").await;
@@ -182,7 +197,8 @@ async fn claim_of_dead_node_ends_by_either_clock() {
     drop(open_with(&scratch, IDLE).await);
     // The claim of an hour was not renewed for the whole time of a claim of the second node.
     drop(quick_directory.open(key()).await.unwrap());
-    let waiting = tokio::spawn(async move { patient.open().await.close().await });
+    let hasty = ClaimTimes { renewal: Duration::from_millis(30), ..IDLE };
+    let waiting = tokio::spawn(async move { open_patiently(&patient, hasty).await.close().await });
     expire(&scratch).await;
     waiting.await.unwrap();
 }
@@ -250,4 +266,145 @@ async fn examination_names_node_with_claim() {
     assert!(refused.contains("in use by another node: process"), "{refused}");
     writing.abort();
     assert!(!beside.path().join("node-id").exists(), "an examination creates nothing");
+}
+
+/// Opens the seal, and runs `act` after the first reading of the identity, before the claim.
+fn open_after<'a>(
+    act: impl AsyncFn() + 'a,
+) -> impl Fn(&StoreIdentity) -> Result<Seal, StoreFault> + 'a {
+    let has_acted = AtomicBool::new(false);
+    move |identity| {
+        if !has_acted.swap(true, Ordering::Relaxed) {
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::block_in_place(|| runtime.block_on(act()));
+        }
+        identity.open(&key(), Path::new("db"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opening_takes_keyring_read_under_claim() {
+    let scratch = initialised().await;
+    let beside = scratch.beside();
+    let directory = hold_with(&beside, IDLE).await;
+    let store = open_with(&scratch, IDLE).await;
+    let rotate_and_close = async || {
+        store.rotate().await.unwrap();
+        put(&store, data("a"), "1").await;
+        store.close().await;
+    };
+    let next = directory.open_by(open_after(rotate_and_close)).await.unwrap();
+    assert_eq!(body(&next, &data("a")).await.unwrap(), "1");
+    assert_eq!(next.rotate().await.unwrap().term, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_migrated_during_opening_are_refused() {
+    let scratch = initialised().await;
+    let directory = hold_with(&scratch, IDLE).await;
+    let place = place(&scratch);
+    let migrate = async || {
+        let marked = DatabasePlace::Postgres(&place);
+        migration_mark::write_mark(marked, "elsewhere").await.unwrap();
+    };
+    let text = refusal(directory.open_by(open_after(migrate)).await);
+    assert!(text.contains("were migrated to elsewhere"), "{text}");
+    let database = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.unwrap();
+    let free = "SELECT 1 FROM writer WHERE holder IS NULL";
+    assert_eq!(database.query(free).await.len(), 1, "the claim was given back");
+    let text = refusal(directory.open(key()).await);
+    assert!(text.contains("were migrated to elsewhere"), "{text}");
+}
+
+#[tokio::test]
+async fn refused_restore_keeps_mark_of_directory() {
+    let scratch = initialised().await;
+    let (beside, mark) = (scratch.beside(), scratch.path().join("database-mark"));
+    let directory = hold_with(&scratch, IDLE).await;
+    let other = open_with(&beside, IDLE).await;
+    let writing = tokio::spawn(write_for_ever(Arc::clone(&other)));
+    refusal(directory.replace_by_tables(&place(&scratch)).await);
+    refusal(directory.set_aside(1).await);
+    writing.abort();
+    assert!(writing.await.unwrap_err().is_cancelled());
+    put(&other, data("a"), "1").await;
+    other.close().await;
+    directory.set_aside(1).await.unwrap();
+    assert!(mark.exists());
+    let store = directory.open(key()).await.unwrap();
+    put(&store, data("a"), "2").await;
+    let commits = numbers(&store, "SELECT commits FROM writer").await[0];
+    store.close().await;
+    assert!(directory.put_back(1).await.unwrap());
+    assert!(!mark.exists());
+    let store = open_with(&beside, IDLE).await;
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+    assert_eq!(numbers(&store, "SELECT commits FROM writer").await, [commits + 1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn abandoned_exchange_changes_no_tables_later() {
+    let scratch = initialised().await;
+    let directory = hold_with(&scratch, IDLE).await;
+    directory.set_aside(1).await.unwrap();
+    let store = directory.open(key()).await.unwrap();
+    put(&store, data("a"), "1").await;
+    store.close().await;
+    let database = PostgresDatabase::open(&place(&scratch), FlushPolicy::EveryCommit).await;
+    let database = database.unwrap();
+    let backup = database.hold_lock("record").await;
+    let exchange = tokio::spawn({
+        let directory = Arc::clone(&directory);
+        async move { directory.put_back(1).await }
+    });
+    let waiting = "SELECT 1 FROM pg_stat_activity \
+         WHERE application_name = current_schema() AND wait_event_type = 'Lock'";
+    while database.query(waiting).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    exchange.abort();
+    assert!(exchange.await.unwrap_err().is_cancelled());
+    drop(backup);
+    let working = "SELECT 1 FROM pg_stat_activity WHERE application_name = current_schema() \
+         AND pid <> pg_backend_pid() AND query LIKE '%RENAME TO%'";
+    while !database.query(working).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let store = directory.open(key()).await.unwrap();
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+    store.close().await;
+    assert!(directory.put_back(1).await.unwrap());
+}
+
+/// The clock of a standby may be ahead of the clock of the primary server that it replaces.
+#[tokio::test]
+async fn expired_claim_that_is_renewed_refuses_opening() {
+    let scratch = initialised().await;
+    let (beside, late) = (scratch.beside(), scratch.beside());
+    let waiting = hold_with(&beside, IDLE).await;
+    let late = hold_with(&late, ClaimTimes { renewal: Duration::from_millis(30), ..IDLE }).await;
+    let store = open_with(&scratch, IDLE).await;
+    expire(&scratch).await;
+    let opening = tokio::spawn(async move { waiting.open(key()).await });
+    while !opening.is_finished() {
+        put(&store, data("a"), "1").await;
+        expire(&scratch).await;
+    }
+    let text = refusal(opening.await.unwrap());
+    assert!(text.contains("its claim was renewed"), "{text}");
+    // Another node that died stays silent.
+    expire(&scratch).await;
+    drop(late.open(key()).await.unwrap());
+}
+
+#[tokio::test]
+async fn commits_of_other_process_with_claim_fence_node() {
+    let scratch = initialised().await;
+    let store = open_with(&scratch, IDLE).await;
+    put(&store, data("a"), "1").await;
+    edit_beside(&scratch, "UPDATE writer SET commits = commits + 1").await;
+    let text = failed_put(&store, "b").await;
+    assert!(text.contains("another process wrote with the claim of this node"), "{text}");
+    assert_eq!(store.claim_loss(), Some(text.as_str()));
+    assert_eq!(failed_get(&store, "a").await, text);
 }

@@ -1,19 +1,21 @@
 //! Operations for tests of the layers above: edits behind the store's back, queries, and a held
 //! writing connection.
 
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::oneshot;
 
 use super::PostgresDatabase;
 use crate::postgres::readers::SessionPool;
 use crate::postgres::statement_draft::{StatementDraft, run_script};
 use bulkhead_record::failpoint;
+use bulkhead_record::fault::StoreFault;
 
 impl PostgresDatabase {
     /// Runs a script, without the schema in the names of tables.
     pub(crate) async fn edit(&self, script: &str) {
         let path = format!("SET LOCAL search_path = \"{}\"; ", self.tables.schema);
-        self.write(&[StatementDraft::script(path + script)]).await.unwrap();
+        let written = self.write(&[StatementDraft::script(path + script)]).await;
+        written.map_err(StoreFault::from).unwrap();
     }
 
     /// Returns the rows of a query, without the schema in the names of tables.
@@ -22,6 +24,15 @@ impl PostgresDatabase {
         let path = format!("SET search_path = \"{}\"", self.tables.schema);
         run_script(&mut connection, &path).await.unwrap();
         StatementDraft::of(query).fetch(&mut connection).await.unwrap()
+    }
+
+    /// Reads a table in a transaction that stays open, as a backup does.
+    pub(crate) async fn hold_lock(&self, table: &str) -> PgConnection {
+        let mut connection = self.connect().await.unwrap();
+        let table = format!("\"{}\".\"{table}\"", self.tables.schema);
+        let script = format!("BEGIN; LOCK TABLE {table} IN ACCESS SHARE MODE");
+        run_script(&mut connection, &script).await.unwrap();
+        connection
     }
 
     /// Returns the pool of the reading connections.

@@ -11,8 +11,10 @@ use crate::RecordBody;
 use crate::Store;
 use crate::database::Database;
 use crate::options::DatabaseChoice;
+use crate::postgres::{group_writes, meta_table};
 use crate::postgres_place::PostgresServer;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, put};
+use crate::write_failure::IdentityFailure;
 use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::record::{Address, IndexColumns, Record};
 use bulkhead_record::rows::SealedRow;
@@ -117,6 +119,81 @@ async fn inspection_awaits_commit_under_way() {
     assert!(!inspection.is_finished());
     run_script(&mut connection, "COMMIT").await.unwrap();
     assert_eq!(inspection.await.unwrap(), Some(AddressState::Stamped(row.stamp)));
+}
+
+/// Begins a transaction with these writes, as of a commit that waits for a standby.
+async fn begin_under_way(
+    database: &PostgresDatabase,
+    statements: Vec<StatementDraft>,
+) -> PgConnection {
+    let mut connection = database.connect().await.unwrap();
+    run_script(&mut connection, BEGIN_WRITE).await.unwrap();
+    for statement in statements {
+        statement.fetch(&mut connection).await.unwrap();
+    }
+    connection
+}
+
+/// New shares must not be thrown away while their commit is on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn change_of_identity_awaits_commit_under_way() {
+    let (_scratch, store, place) = opened().await;
+    let other = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.unwrap();
+    for (end, is_stored) in [("ROLLBACK", false), ("COMMIT", true)] {
+        let identity = vec![("root", Some(b"new".to_vec())), ("seal-root", None)];
+        let writes = GroupWrites { identity: identity.clone(), ..GroupWrites::default() };
+        let statements = group_writes::statements_of(&other.tables, &writes, None).unwrap();
+        let mut under_way = begin_under_way(&other, statements).await;
+        let inspection = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move { database(&store).find_change(&identity).await.unwrap() }
+        });
+        await_lock_wait(&other).await;
+        assert!(!inspection.is_finished());
+        run_script(&mut under_way, end).await.unwrap();
+        assert_eq!(inspection.await.unwrap(), is_stored);
+    }
+}
+
+#[tokio::test]
+async fn cut_change_of_identity_is_decided() {
+    let (_scratch, store, _) = opened().await;
+    let trigger = "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$; \
+         CREATE CONSTRAINT TRIGGER cut AFTER UPDATE ON meta DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW WHEN (new.name = 'root') EXECUTE FUNCTION cut()";
+    database(&store).edit(trigger).await;
+    let change = vec![("root", Some(b"new".to_vec()))];
+    let failure = store.database().change_identity(change).await.unwrap_err();
+    let IdentityFailure::Undone(fault) = failure else { panic!("the outcome is known") };
+    assert!(fault.to_string().contains("nothing was stored"), "{fault}");
+    put(&store, data("a"), "1").await;
+}
+
+/// The keys of a new cluster must not be thrown away while its commit is on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn initialisation_awaits_commit_under_way() {
+    for end in ["ROLLBACK", "COMMIT"] {
+        let scratch = ScratchDirectory::on(TestDatabase::Postgres);
+        let DatabaseChoice::Postgres(place) = scratch.options().database else { panic!() };
+        let new = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.unwrap();
+        let identity = vec![("keyring", Some(b"sealed".to_vec()))];
+        let writes = GroupWrites { identity: identity.clone(), ..GroupWrites::default() };
+        let mut statements = vec![StatementDraft::script(meta_table::creation(&new.tables))];
+        statements.extend(group_writes::statements_of(&new.tables, &writes, None).unwrap());
+        let mut under_way = begin_under_way(&new, statements.clone()).await;
+        let new = Arc::new(new);
+        let decision = tokio::spawn({
+            let new = Arc::clone(&new);
+            async move { new.decide_initialisation((&statements, &identity), "no answer".into()).await }
+        });
+        await_lock_wait(&new).await;
+        assert!(!decision.is_finished());
+        run_script(&mut under_way, end).await.unwrap();
+        assert_eq!(decision.await.unwrap(), Ok(()), "{end}");
+        let rows = new.identity_rows().await.unwrap();
+        assert_eq!(rows.get("keyring"), Some(&b"sealed".to_vec()));
+    }
 }
 
 /// Runs a group that reads `read` and writes `row`, and calls `between` before the write.

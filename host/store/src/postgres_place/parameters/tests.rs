@@ -159,7 +159,11 @@ fn settings_beside_url_have_rules_of_url() {
         (local, &[setting("connect_timeout", "301")], "from 1 to 300"),
         (local, &[setting("sslrootcert", "system"), setting("sslmode", "require")], "verify-full"),
         ("host = h user = u sslrootcert = /b", &roots, "the connection URL has sslrootcert"),
-        ("postgresql://u@/d?options=-csearch_path%3Dt", &[schema.clone()], "and schema is given"),
+        (
+            "postgresql://u@/d?options=-csearch_path%3Dt",
+            std::slice::from_ref(&schema),
+            "and schema is given",
+        ),
     ] {
         let refusal = PostgresPlace::from_url_beside(url, settings).unwrap_err().to_string();
         assert!(refusal.contains(words), "{url} {settings:?}: {refusal}");
