@@ -267,6 +267,7 @@ impl DataDirectory {
         };
         self.replace_properties(&identity);
         self.clock.advance_to(identity.reached());
+        database.begin_service();
         let data = OpenData::new(database, seal, lock, &self.clock)?;
         Ok(Store::new(data, Arc::clone(&self.clock), identity.restored()))
     }
@@ -280,6 +281,8 @@ impl DataDirectory {
             return Ok(None);
         }
         let Some(identity) = identity::read(self.place()).await? else { return Ok(None) };
+        // Another node may have given the holders another number of shares.
+        self.replace_properties(&identity);
         for key in keys {
             match identity.open(&key, &self.name()) {
                 Ok(_) => return Ok(Some(key)),

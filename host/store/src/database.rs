@@ -31,6 +31,7 @@
 //! - **Errors contain no bound value**: keys may be names of tenants, bodies are sealed secrets.
 
 mod claims;
+mod condition;
 mod reads;
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bulkhead_wire::duration_histogram::HistogramReading;
-use tokio::sync::watch;
 
 use crate::activity::DatabaseSizes;
 use crate::directory;
@@ -53,7 +53,6 @@ pub(crate) use crate::postgres::{
 use crate::postgres_place::PostgresPlace;
 use crate::server_report::DatabaseServerReport;
 use crate::sqlite::{self, SqliteDatabase};
-use crate::write_condition::WriteCondition;
 use crate::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
@@ -308,47 +307,6 @@ impl Database {
 
 /// The condition, the upkeep and the end.
 impl Database {
-    /// Returns the error after which nothing more is written until the database is opened again:
-    /// whether flushed data are on the disk is unknown.
-    pub(crate) fn stopped(&self) -> Option<&str> {
-        match self {
-            Self::Sqlite(database) => database.stopped(),
-            Self::Postgres(database) => database.stopped(),
-        }
-    }
-
-    /// Returns a sentence for each setting of the database that can lose an acknowledged commit.
-    pub(crate) fn durability_doubts(&self) -> &[String] {
-        match self {
-            Self::Sqlite(_) => &[],
-            Self::Postgres(database) => database.durability_doubts(),
-        }
-    }
-
-    /// Returns the ability to write, as the last write showed.
-    pub(crate) fn write_condition(&self) -> WriteCondition {
-        match self {
-            Self::Sqlite(database) => database.write_condition(),
-            Self::Postgres(database) => database.write_condition(),
-        }
-    }
-
-    /// Returns the cause of [`WriteCondition::Refused`]; `None` in another condition.
-    pub(crate) fn write_refusal(&self) -> Option<StoreFault> {
-        match self {
-            Self::Sqlite(_) => None,
-            Self::Postgres(database) => database.write_refusal(),
-        }
-    }
-
-    /// Returns a receiver of the changes of [`Database::write_condition`].
-    pub(crate) fn write_changes(&self) -> watch::Receiver<WriteCondition> {
-        match self {
-            Self::Sqlite(database) => database.write_changes(),
-            Self::Postgres(database) => database.write_changes(),
-        }
-    }
-
     /// Returns the space of deleted rows to the file system, a little at a time between other
     /// commits. Does nothing if the database reuses the space by itself.
     ///

@@ -35,6 +35,7 @@
 
 mod claim_keeping;
 mod connections;
+mod database_condition;
 mod due_queries;
 mod filling;
 mod group_commit;

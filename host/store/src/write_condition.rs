@@ -4,12 +4,13 @@
 //! made for the answer: the refused or stored writes of requests and due work decide.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bulkhead_wire::sync;
 use tokio::sync::watch;
 
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use crate::write_failure::{CLOSED, TransactionOutcome, UNUSABLE, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 
 /// The ability of the store to write.
@@ -48,6 +49,8 @@ pub(crate) struct WriteWatch {
     refusal: Mutex<Option<StoreFault>>,
     /// Time of the last read that the database refused.
     refused_read_at: Mutex<Option<Instant>>,
+    /// Requests are answered, and the log has the causes of failures.
+    is_serving: AtomicBool,
 }
 
 impl WriteWatch {
@@ -61,6 +64,33 @@ impl WriteWatch {
     pub(crate) fn refusal(&self) -> Option<StoreFault> {
         let is_refused = self.condition() == WriteCondition::Refused;
         sync::lock(&self.refusal).clone().filter(|_| is_refused)
+    }
+
+    /// Records that the store is open for requests.
+    pub(crate) fn begin_service(&self) {
+        self.is_serving.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the fault of a whole database as the callers of requests see it. Before the service,
+    /// an operator sees the fault itself.
+    pub(crate) fn answer(&self, fault: StoreFault) -> StoreFault {
+        match fault {
+            StoreFault::Unavailable(text)
+                if self.is_serving.load(Ordering::Relaxed) && text != CLOSED =>
+            {
+                StoreFault::Unavailable(UNUSABLE.to_owned())
+            }
+            other => other,
+        }
+    }
+
+    /// As [`WriteWatch::answer`], for the failures of writes that name the database.
+    pub(crate) fn answer_of_write(&self, failure: WriteFailure) -> WriteFailure {
+        match failure {
+            WriteFailure::Refused(fault) => WriteFailure::Refused(self.answer(fault)),
+            WriteFailure::Stopped(fault) => WriteFailure::Stopped(self.answer(fault)),
+            other => other,
+        }
     }
 
     /// Returns a receiver of the changes from now on.

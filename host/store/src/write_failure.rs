@@ -11,6 +11,11 @@ use bulkhead_record::fault::StoreFault;
 pub(crate) const CLOSED: &str = "the store is closed, because the service was sealed or stopped; \
     try again when the store is open";
 
+/// Text for callers of an open store while its database server cannot be used. The text for the
+/// operator names the server, the user and files, and callers without a token would see the text.
+pub(crate) const UNUSABLE: &str = "the database of this server cannot be used at present; the log \
+    of the server has the cause; try again";
+
 /// The result of an attempt to write, unless the database failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransactionOutcome {

@@ -195,6 +195,20 @@ impl StoreServer {
         answer
     }
 
+    /// Returns the number of bytes that the server printed so far.
+    pub fn printed_bytes(&self) -> usize {
+        self.server.printed().len()
+    }
+
+    /// Waits until the log has the cause of a refusal, after the first `before` bytes. The answer
+    /// has no cause, which would name the server of the database.
+    pub fn wait_for_cause(&self, refused: &Answer, (before, words): (usize, &str)) {
+        let errors = refused.errors();
+        assert!(errors.contains("the log of the server has the cause"), "{refused:?}");
+        assert!(!errors.contains("127.0.0.1"), "{refused:?}");
+        self.server.wait_for_print_after(before, words);
+    }
+
     /// Returns how many lines of the log contain the word, without lines about [`UNCONFIRMED`].
     pub fn count_lines(&self, word: &str) -> usize {
         let counts = |line: &&str| line.contains(word) && !line.contains(UNCONFIRMED);

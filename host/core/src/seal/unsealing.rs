@@ -8,7 +8,7 @@ use super::ServiceSeal;
 use crate::seal_setting::kind_of;
 use bulkhead_access::log::cause;
 use bulkhead_access::quorum::Quorum;
-use bulkhead_store::{DataSeals, KeyShare, SealConfig, SealKey, Store};
+use bulkhead_store::{DataSeals, KeyShare, SealConfig, SealKey, Store, StoreFault};
 use bulkhead_wire::client::Client;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::log_level::LogLevel;
@@ -55,7 +55,11 @@ impl ServiceSeal {
         let _turn = self.turn.lock().await;
         let share =
             KeyShare::parse(given.share).map_err(|why| Failure::invalid(why).recordable())?;
-        let Some(seals) = self.directory.seals().await? else {
+        let unusable = |fault: StoreFault| {
+            self.process.settings.log.line(LogLevel::Error, "not-unsealed", &[cause(&fault)]);
+            self.directory.answer(fault)
+        };
+        let Some(seals) = self.directory.seals().await.map_err(unusable)? else {
             return Err(Failure::invalid(
                 "Vault is not initialized: there is nothing to unseal; see sys/init",
             ));
@@ -65,11 +69,11 @@ impl ServiceSeal {
         }
         let config = self.check_way(&seals, given.migrate)?;
         let keys = self.add_share(config, client, &share)?;
-        let Some(key) = self.directory.find_key(keys).await? else {
+        let Some(key) = self.directory.find_key(keys).await.map_err(unusable)? else {
             return self.end_complete_attempt(client);
         };
         let automatic = if given.migrate { self.new_automatic_key().await? } else { None };
-        let store = self.directory.open(key).await?;
+        let store = self.directory.open(key).await.map_err(unusable)?;
         if given.migrate
             && let Err(failure) = self.migrate(&store, automatic).await
         {

@@ -17,6 +17,7 @@ use crate::database::Database;
 use crate::identity::{self, StoreIdentity};
 use crate::node_files::{self, MarkFile, NodeId};
 use crate::options::DatabaseChoice;
+use crate::write_failure::UNUSABLE;
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 
@@ -117,6 +118,18 @@ impl DataDirectory {
     pub(super) fn unmarked_node(&self) -> Result<ClaimingNode, StoreFault> {
         let node = node_files::read_node(self.path())?;
         self.node_with(node, MarkFile::unread(self.path()))
+    }
+
+    /// Returns a fault of the sealed data as a caller without a token sees it: without the place of
+    /// the database and the other node. The caller of this function logs the fault.
+    pub fn answer(&self, fault: StoreFault) -> StoreFault {
+        match fault {
+            StoreFault::Unavailable(_) if self.has_claims() => {
+                StoreFault::Unavailable(UNUSABLE.to_owned())
+            }
+            StoreFault::Refused(_) if self.has_claims() => StoreFault::Refused(UNUSABLE.to_owned()),
+            other => other,
+        }
     }
 
     fn has_claims(&self) -> bool {

@@ -37,6 +37,14 @@ impl Database {
         }
     }
 
+    /// Records that the store is open for requests: from then on, faults of a server are in the log
+    /// alone, and callers see a sentence without the place of the server.
+    pub(crate) fn begin_service(&self) {
+        if let Self::Postgres(database) = self {
+            database.begin_service();
+        }
+    }
+
     /// Checks that the claim of this process holds, before a record in memory is used. One look at
     /// a number in memory, and at a clock.
     ///

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use bulkhead_wire::duration_histogram::DurationHistogram;
 use futures_util::FutureExt as _;
 use sqlx::postgres::{PgConnection, PgRow};
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::activity::ActivityCounter;
 use crate::clock::steady_milliseconds;
 use crate::options::FlushPolicy;
 use crate::postgres_place::PostgresPlace;
-use crate::write_condition::{WriteCondition, WriteWatch};
+use crate::write_condition::WriteWatch;
 use crate::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::cipher;
 use bulkhead_record::failpoint;
@@ -65,11 +65,11 @@ pub(crate) struct PostgresDatabase {
     pub(super) tables: TableNames,
     pub(super) readers: SessionPool,
     writer: Mutex<WriterSlot>,
-    condition: Arc<WriteWatch>,
+    pub(super) condition: Arc<WriteWatch>,
     pub(super) flushes: ActivityCounter,
     pub(super) flush_time: DurationHistogram,
     pub(super) sizes: ThreadMutex<MeasuredSizes>,
-    doubts: Vec<String>,
+    pub(super) doubts: Vec<String>,
     /// The place of the database, for messages.
     name: PathBuf,
     /// The claim of an opened store. Without a claim, only a new database is written.
@@ -140,20 +140,6 @@ impl PostgresDatabase {
         })
     }
 
-    /// Returns the reason for the loss of the claim. A server decides itself whether it goes on
-    /// after an I/O error.
-    pub(crate) fn stopped(&self) -> Option<&str> {
-        self.claim()?.watch.lost()
-    }
-
-    /// Checks that the claim of this process holds, before a record in memory is used.
-    ///
-    /// # Errors
-    /// [`StoreFault::Unavailable`] if the claim is lost or in doubt.
-    pub(crate) fn check_claim(&self) -> Result<(), StoreFault> {
-        self.claim().map_or(Ok(()), |claim| claim.watch.check())
-    }
-
     /// Returns the claim of this process, if the process took the claim.
     pub(super) fn claim(&self) -> Option<&HeldClaim> {
         self.claim.get()
@@ -172,27 +158,6 @@ impl PostgresDatabase {
     /// Waits for the writing connection.
     pub(super) async fn writer(&self) -> MutexGuard<'_, WriterSlot> {
         self.writer.lock().await
-    }
-
-    /// Returns a sentence for each setting of the server that can lose an acknowledged commit, as
-    /// the opening found the settings.
-    pub(crate) fn durability_doubts(&self) -> &[String] {
-        &self.doubts
-    }
-
-    /// Returns the ability to write, as the last write showed.
-    pub(crate) fn write_condition(&self) -> WriteCondition {
-        self.condition.condition()
-    }
-
-    /// Returns the cause of [`WriteCondition::Refused`]; `None` in another condition.
-    pub(crate) fn write_refusal(&self) -> Option<StoreFault> {
-        self.condition.refusal()
-    }
-
-    /// Returns a receiver of the changes of [`PostgresDatabase::write_condition`].
-    pub(crate) fn write_changes(&self) -> watch::Receiver<WriteCondition> {
-        self.condition.subscribe()
     }
 
     /// Opens a connection besides the pool.
@@ -236,7 +201,7 @@ impl PostgresDatabase {
     ) -> Result<TransactionOutcome, WriteFailure> {
         let mut writer = self.writer.lock().await;
         if let Some(reason) = self.stopped() {
-            return Err(WriteFailure::lost_claim(reason));
+            return Err(self.condition.answer_of_write(WriteFailure::lost_claim(reason)));
         }
         failpoint::reach("commit.begin")
             .map_err(|injected| self.failure(PostgresError::from(injected).into()))?;
@@ -363,29 +328,6 @@ impl PostgresDatabase {
             }
             (None, None) => Err(BrokenTransaction::Fenced(String::new())),
         }
-    }
-
-    /// Returns the meaning of a broken transaction, after the condition has learnt of the failure.
-    pub(super) fn failure(&self, broken: BrokenTransaction) -> WriteFailure {
-        let failure = match broken {
-            BrokenTransaction::Failed(error, phase) => {
-                if !error.is_interference() {
-                    self.readers.note_doubt();
-                }
-                error.into_failure(phase).at(&self.name)
-            }
-            BrokenTransaction::Fenced(reason) => {
-                self.claim().into_iter().for_each(|claim| claim.watch.lose(&reason));
-                WriteFailure::lost_claim(&reason)
-            }
-        };
-        self.note_failure(&failure);
-        failure
-    }
-
-    /// Records a failed write.
-    pub(super) fn note_failure(&self, failure: &WriteFailure) {
-        self.condition.note_failure(failure);
     }
 
     /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is

@@ -93,7 +93,7 @@ impl PostgresDatabase {
         self.inspect(None).await.map(drop).map_err(|error| {
             let failure = error.into_failure(WritePhase::Beginning);
             self.note_failure(&failure);
-            failure
+            self.condition.answer_of_write(failure)
         })
     }
 

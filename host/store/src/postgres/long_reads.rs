@@ -29,8 +29,11 @@ pub(crate) struct PostgresReader {
 impl PostgresDatabase {
     /// As [`Database::begin_snapshot`](crate::database::Database::begin_snapshot).
     pub(crate) async fn begin_snapshot(&self) -> Result<PostgresReader, StoreFault> {
-        let connection = self.connect().await?;
-        Ok(PostgresReader::begin(connection, self.tables.clone()).await?)
+        let begun = match self.connect().await {
+            Ok(connection) => PostgresReader::begin(connection, self.tables.clone()).await,
+            Err(error) => Err(error),
+        };
+        Ok(begun.map_err(|error| self.readers.note(error))?)
     }
 }
 

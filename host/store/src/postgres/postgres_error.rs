@@ -206,27 +206,28 @@ impl PostgresError {
     }
 }
 
-impl From<PostgresError> for StoreFault {
-    fn from(error: PostgresError) -> StoreFault {
-        if error.is_closed() {
+impl PostgresError {
+    /// Returns the fault in words for the operator.
+    pub(super) fn fault(&self) -> StoreFault {
+        if self.is_closed() {
             return StoreFault::Unavailable(CLOSED.into());
         }
-        if let PostgresError::NoSession(reasons) = error {
-            return StoreFault::Unavailable(reasons);
+        if let PostgresError::NoSession(reasons) = self {
+            return StoreFault::Unavailable(reasons.clone());
         }
-        let said = error.describe();
-        StoreFault::Unavailable(if error.has_code(code::DISK_FULL) {
+        let said = self.describe();
+        StoreFault::Unavailable(if self.has_code(code::DISK_FULL) {
             format!(
                 "the disk of the database server is full ({said}); nothing was stored, free space"
             )
-        } else if error.has_code(code::READ_ONLY) {
+        } else if self.has_code(code::READ_ONLY) {
             format!(
                 "the database accepts no writes ({said}); connect to the primary server, or end \
                  its read-only mode"
             )
-        } else if error.is_of_pooler() {
+        } else if self.is_of_pooler() {
             format!("{POOLER} ({said}); nothing was acknowledged")
-        } else if error.is_lack_of_right() {
+        } else if self.is_lack_of_right() {
             format!(
                 "the user of the database lacks a right ({said}); grant the right, or let the \
                  user own the tables"
@@ -234,6 +235,12 @@ impl From<PostgresError> for StoreFault {
         } else {
             format!("the database failed ({said}); nothing was acknowledged, try again")
         })
+    }
+}
+
+impl From<PostgresError> for StoreFault {
+    fn from(error: PostgresError) -> StoreFault {
+        error.fault()
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::time::timeout;
 
 use crate::activity::{ActivityCounter, ConnectionUsage};
 use crate::write_condition::WriteWatch;
+use crate::write_failure::UNUSABLE;
 use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
@@ -120,13 +121,20 @@ impl SessionPool {
         &self,
         statement: StatementDraft,
     ) -> Result<Vec<PgRow>, PostgresError> {
-        self.fetch_rows(statement).await.inspect_err(|error| self.note(error))
+        self.fetch_rows(statement).await.map_err(|error| self.note(error))
     }
 
     /// Records a refused read: the requests that would write fail at their reads already.
-    fn note(&self, error: &PostgresError) {
-        if error.is_refusal() {
-            self.condition.note_refused_read(StoreFault::Unavailable(error.describe()));
+    /// Returns the error for the caller.
+    pub(super) fn note(&self, error: PostgresError) -> PostgresError {
+        if !error.is_refusal() {
+            return error;
+        }
+        let fault = error.fault();
+        self.condition.note_refused_read(fault.clone());
+        match self.condition.answer(fault) {
+            StoreFault::Unavailable(text) if text == UNUSABLE => PostgresError::NoSession(text),
+            _ => error,
         }
     }
 
@@ -187,14 +195,13 @@ impl SessionPool {
                     self.give_back(generation, connection);
                     return Ok(());
                 }
-                Err(error) if !error.ends_session() => return Err(error.into()),
+                Err(error) if !error.ends_session() => return Err(self.note(error).into()),
                 Err(_) => self.drop_idle(),
             }
         }
-        let mut connection =
-            self.connector.connect().await.inspect_err(|error| self.note(error))?;
+        let mut connection = self.connector.connect().await.map_err(|error| self.note(error))?;
         let visited = first_row(statement, &mut connection, &mut take, STATEMENT_TIME).await;
-        visited.inspect_err(|error| self.note(error))??;
+        visited.map_err(|error| self.note(error))??;
         self.give_back(generation, connection);
         Ok(())
     }

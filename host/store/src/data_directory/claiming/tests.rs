@@ -15,6 +15,7 @@ use crate::options::{FlushPolicy, StoreOptions};
 use crate::postgres::PostgresDatabase;
 use crate::postgres_place::PostgresPlace;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, edit, numbers, put};
+use crate::write_failure::UNUSABLE;
 use crate::{SealKey, Store, WriteCondition};
 use bulkhead_record::record::IndexColumns;
 use bulkhead_record::seal::Seal;
@@ -128,10 +129,11 @@ async fn expired_claim_is_taken_and_old_node_fenced() {
     let new = open_patiently(&beside, hasty).await;
     put(&new, data("a"), "2").await;
     assert_eq!(old.claim_loss(), None, "not noticed yet");
-    let text = failed_put(&old, "b").await;
+    assert_eq!(failed_put(&old, "b").await, UNUSABLE);
+    let text = old.claim_loss().unwrap().to_owned();
     assert!(text.contains("another node since") && text.contains(" on host "), "{text}");
-    assert_eq!(failed_put(&old, "b").await, text);
-    assert_eq!(failed_get(&old, "a").await, text, "the record in memory is stale");
+    assert_eq!(failed_put(&old, "b").await, UNUSABLE);
+    assert_eq!(failed_get(&old, "a").await, UNUSABLE, "the record in memory is stale");
     assert_eq!((old.claim_loss(), old.stopped()), (Some(text.as_str()), Some(text.as_str())));
     assert_eq!(old.write_condition(), WriteCondition::Stopped);
     assert_eq!(body(&new, &data("b")).await, None);
@@ -154,7 +156,8 @@ async fn idle_node_notices_loss_of_claim() {
     let mut changes = store.write_changes();
     edit_beside(&scratch, "UPDATE writer SET holder = NULL").await;
     changes.wait_for(|condition| *condition == WriteCondition::Stopped).await.unwrap();
-    let text = failed_get(&store, "a").await;
+    assert_eq!(failed_get(&store, "a").await, UNUSABLE);
+    let text = store.claim_loss().unwrap();
     assert!(text.contains("the claim of this node was removed"), "{text}");
 }
 
@@ -163,8 +166,7 @@ async fn unconfirmed_claim_refuses_records_in_memory() {
     let scratch = initialised().await;
     let store = open_with(&scratch, ClaimTimes { confirmed: Duration::ZERO, ..IDLE }).await;
     put(&store, data("a"), "1").await;
-    let text = failed_get(&store, "a").await;
-    assert!(text.contains("has not confirmed the claim"), "{text}");
+    assert_eq!(failed_get(&store, "a").await, UNUSABLE);
     assert!(store.begin().folder_revision("m/").is_err());
     assert_eq!((store.claim_loss(), store.write_condition()), (None, WriteCondition::Works));
     assert!(store.is_claim_in_doubt());
@@ -222,10 +224,11 @@ async fn lost_commits_stop_node_and_its_restart() {
     put(&store, data("a"), "1").await;
     let expected = numbers(&store, "SELECT commits FROM writer").await[0];
     edit(&store, "UPDATE writer SET commits = commits - 1").await;
-    let text = failed_put(&store, "b").await;
+    assert_eq!(failed_put(&store, "b").await, UNUSABLE);
+    let text = store.claim_loss().unwrap().to_owned();
     let numbers = [format!("has commit {}", expected - 1), format!("knows of commit {expected}")];
     assert!(numbers.iter().all(|number| text.contains(number)), "{text}");
-    assert_eq!(failed_get(&store, "a").await, text);
+    assert_eq!(failed_get(&store, "a").await, UNUSABLE);
     store.close().await;
     drop(store);
     let text = refusal(DataDirectory::hold(scratch.options()).await);
@@ -403,8 +406,8 @@ async fn commits_of_other_process_with_claim_fence_node() {
     let store = open_with(&scratch, IDLE).await;
     put(&store, data("a"), "1").await;
     edit_beside(&scratch, "UPDATE writer SET commits = commits + 1").await;
-    let text = failed_put(&store, "b").await;
+    assert_eq!(failed_put(&store, "b").await, UNUSABLE);
+    let text = store.claim_loss().unwrap();
     assert!(text.contains("another process wrote with the claim of this node"), "{text}");
-    assert_eq!(store.claim_loss(), Some(text.as_str()));
-    assert_eq!(failed_get(&store, "a").await, text);
+    assert_eq!(failed_get(&store, "a").await, UNUSABLE);
 }
