@@ -6,6 +6,7 @@ use bulkhead_tests::leaks;
 use bulkhead_tests::operators::{Operators, seal_status};
 use bulkhead_tests::paths::{Folder, binary, files_below};
 use bulkhead_tests::postgres::Postgres;
+use bulkhead_tests::postgres::acts::ServerEnd;
 use bulkhead_tests::wait::until_true;
 use serde_json::{Value, json};
 use std::fs;
@@ -185,6 +186,54 @@ fn outage_of_database_has_line_with_cause() {
     let lost = printed.lines().find(|line| line.contains("storage-unreachable")).expect("a line");
     assert!(lost.contains("cause="), "{lost}");
     server.assert_silent(PASSWORD);
+}
+
+#[test]
+fn long_outage_is_fatal_and_logged_once() {
+    let storage = StorageServer::start();
+    let (server, operators) = opened(storage.usual_configuration());
+    assert!(is_written(&server, &operators, "before"));
+    let health = || server.client(None).read("sys/health");
+    storage.postgres.end(ServerEnd::Fast);
+    until_true("the outage is fatal", Duration::from_secs(60), || health().status == 500);
+    let degraded = health().body["degraded"].clone();
+    assert_eq!(degraded[0]["code"], "database-unconfirmed", "{degraded}");
+    assert_eq!(operators.root(&server).read("cubbyhole/note").status, 503);
+    storage.postgres.start_again();
+    until_true("the outage ends", Duration::from_secs(60), || {
+        let health = health();
+        health.status == 200 && health.body.get("degraded").is_none()
+    });
+    assert_eq!(note(&server, &operators), "before");
+    let printed = server.printed();
+    for event in ["event=storage-unreachable", "event=storage-reachable"] {
+        assert_eq!(printed.matches(event).count(), 1, "{printed}");
+    }
+    for event in ["due-work-unreadable", "due-work-not-stored", "client-activity-not-stored"] {
+        assert!(!printed.contains(event), "{printed}");
+    }
+}
+
+#[test]
+fn check_names_claim_and_lost_commits() {
+    let storage = StorageServer::start();
+    let file = storage.usual_configuration();
+    let (mut server, operators) = opened(file.clone());
+    assert!(is_written(&server, &operators, "written"));
+    let (code, output) = storage.check(&["server", "--check", "--config"], &file);
+    assert!(code == 0, "the running server holds the claim itself: {output}");
+    let local = storage.path("local").display().to_string();
+    let text = fs::read_to_string(&file).expect("a readable file");
+    let other = storage.path("other.hcl");
+    fs::write(&other, text.replace(&local, &format!("{local}-2"))).expect("a file can be written");
+    let (code, output) = storage.check(&["server", "--check", "--config"], &other);
+    assert!(code == 1 && output.contains("in use by another node"), "{output}");
+    assert!(server.stop(), "{}", server.printed());
+    storage.postgres.query("UPDATE vault.bulkhead_writer SET commits = 0");
+    for arguments in [["server", "--check", "--config"], ["operator", "diagnose", "-config"]] {
+        let (code, output) = storage.check(&arguments, &file);
+        assert!(code == 1 && output.contains("acknowledged writes are lost"), "{output}");
+    }
 }
 
 #[test]

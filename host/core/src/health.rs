@@ -93,8 +93,7 @@ impl HealthCondition {
                     .to_owned()
             }
             Self::DatabaseUnconfirmed => {
-                "the database has not confirmed the claim of this server, and requests are refused \
-                 until the confirmation; check the database server and the connection"
+                "requests are refused until the database confirms the claim; check the database"
                     .to_owned()
             }
             Self::DiskFull => {
@@ -134,12 +133,9 @@ impl HealthCondition {
                 suspension.remedy()
             ),
             Self::Mounts { condition, mounts } => {
-                let count = match mounts {
-                    1 => "1 mount is".to_owned(),
-                    mounts => format!("{mounts} mounts are"),
-                };
                 let code = condition.code();
-                format!("{count} {code}; sys/mounts and sys/auth name the cause")
+                let noun = if *mounts == 1 { "mount is" } else { "mounts are" };
+                format!("{mounts} {noun} {code}; sys/mounts and sys/auth name the cause")
             }
         }
     }
@@ -190,8 +186,7 @@ impl HealthWatch {
     }
 
     /// Returns the present conditions, with the conditions of other parts that `others` finds, and
-    /// logs each condition that began or ended since the last review. Writes nothing to store or
-    /// devices.
+    /// logs each condition that began or ended since the last review. Stores nothing.
     pub(crate) fn review<Others: IntoIterator<Item = HealthCondition>>(
         &self,
         store: &Store,
