@@ -64,7 +64,7 @@ impl From<WriteFailure> for StoreFault {
 /// The reason why a change of the identity is not known to be stored.
 #[derive(Debug)]
 pub(crate) enum IdentityFailure {
-    /// Nothing was stored, as far as the database can say: an I/O error of a disk is no proof.
+    /// Nothing was stored, as far as the database can say. An I/O error of a disk proves little.
     Undone(StoreFault),
     /// The database may store the change later.
     InDoubt(StoreFault),

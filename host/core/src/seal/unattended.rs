@@ -8,9 +8,7 @@
 use super::ServiceSeal;
 use super::automatic::{OpeningFault, OpeningKey, START_PATIENCE};
 use bulkhead_access::tokens;
-use bulkhead_store::{
-    Address, DataDirectory, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault,
-};
+use bulkhead_store::{Address, FirstKeys, IndexColumns, SecretHasher, Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
@@ -34,14 +32,6 @@ stored!(SelfInitialisation, "self-initialisation", reads_stored_self_initialisat
 impl SelfInitialisation {
     fn address() -> Address {
         Address::new(Space::Core, "self-initialisation")
-    }
-
-    /// Removes the copy of the last complete block, which a process that was killed may have left.
-    async fn forget_copies_before(self, directory: &DataDirectory) -> Result<(), StoreFault> {
-        match self.completed.checked_sub(1) {
-            Some(block) => directory.forget_copy(block).await,
-            None => Ok(()),
-        }
     }
 
     async fn read(store: &Arc<Store>) -> Result<Option<Self>, Failure> {
@@ -105,7 +95,7 @@ impl ServiceSeal {
         let Some(opening) = opening else { return Ok(()) };
         let progress = self.progress(&opening).await?;
         let Some(mut progress) = progress.filter(|progress| !progress.done) else { return Ok(()) };
-        progress.forget_copies_before(&self.directory).await?;
+        self.directory.forget_copy_before(progress.completed).await?;
         if self.directory.put_back(progress.completed).await? {
             self.log_undone(progress.completed);
         }
@@ -145,7 +135,7 @@ impl ServiceSeal {
             ))
             .recordable());
         }
-        Ok(progress.forget_copies_before(&self.directory).await?)
+        Ok(self.directory.forget_copy_before(progress.completed).await?)
     }
 
     fn log_undone(&self, block: u32) {

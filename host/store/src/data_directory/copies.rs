@@ -125,6 +125,18 @@ impl DataDirectory {
         directory::flush(self.path())
     }
 
+    /// Removes the copy with the number before this number, if there is one: a process that died
+    /// may have left the copy.
+    ///
+    /// # Errors
+    /// As [`DataDirectory::forget_copy`].
+    pub async fn forget_copy_before(&self, number: u32) -> Result<(), StoreFault> {
+        match number.checked_sub(1) {
+            Some(number) => self.forget_copy(number).await,
+            None => Ok(()),
+        }
+    }
+
     /// Returns whether there is a copy with any number: a change of many commits was interrupted.
     ///
     /// # Errors

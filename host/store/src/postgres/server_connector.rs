@@ -2,8 +2,9 @@
 //!
 //! This file prevents two faults after the failover of a cluster. A session with the old primary
 //! would serve old data: an open store uses only a server whose sessions may write, for reads as
-//! well, because a single address may be a load balancer before several servers. A session that waits for a dead server would delay the store: each
-//! server has its own time, and the server that worked last is tried first.
+//! well, because a single address may be a load balancer before several servers. A session that
+//! waits for a dead server would delay the store: each server has its own time, and the server that
+//! worked last is tried first.
 
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,7 @@ impl PostgresDatabase {
     pub(crate) async fn hold_lock(&self, table: &str) -> PgConnection {
         let mut connection = self.connect().await.unwrap();
         let table = format!("\"{}\".\"{table}\"", self.tables.schema);
-        let script = format!("BEGIN; LOCK TABLE {table} IN ACCESS SHARE MODE");
+        let script = format!("BEGIN; SELECT 1 FROM {table} LIMIT 1");
         run_script(&mut connection, &script).await.unwrap();
         connection
     }

@@ -186,7 +186,10 @@ async fn initialisation_awaits_commit_under_way() {
         let new = Arc::new(new);
         let decision = tokio::spawn({
             let new = Arc::clone(&new);
-            async move { new.decide_initialisation((&statements, &identity), "no answer".into()).await }
+            async move {
+                let change = (statements.as_slice(), identity.as_slice());
+                new.decide_initialisation(change, "no answer".into()).await
+            }
         });
         await_lock_wait(&new).await;
         assert!(!decision.is_finished());
