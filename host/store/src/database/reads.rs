@@ -107,9 +107,12 @@ impl Database {
     }
 
     /// Returns the record that is due first in each of the first
-    /// [`LANES`](bulkhead_record::due::LANES) lanes of `space`, from the name `first` up to but
-    /// not including the name `end`, in the order of the names. The cost does not depend on the
-    /// number of records in a lane.  # Errors As all reads.
+    /// [`LANES`](bulkhead_record::due::LANES) lanes of `space`, from the name `first` up to but not
+    /// including the name `end`, in the order of the names. The cost does not depend on the number
+    /// of records in a lane.
+    ///
+    /// # Errors
+    /// As all reads.
     pub(crate) async fn lane_heads(
         &self,
         space: Space,
