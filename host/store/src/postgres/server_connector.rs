@@ -196,18 +196,35 @@ struct SessionAttempt<'a> {
 }
 
 impl SessionAttempt<'_> {
+    /// Opens a session. A session that ends while it is checked is replaced once, as a login is
+    /// repeated once.
     async fn open(&self, target: &SessionTargetAddress) -> Result<PgConnection, String> {
-        let mut connection = match target {
+        let mut connection = self.open_unchecked(target).await?;
+        if !self.must_write {
+            return Ok(connection);
+        }
+        let checked = match is_read_only(&mut connection).await {
+            Err(error) if error.ends_session() && !error.is_timeout() => {
+                connection = self.open_unchecked(target).await?;
+                is_read_only(&mut connection).await
+            }
+            checked => checked,
+        };
+        match checked {
+            Ok(false) => Ok(connection),
+            Ok(true) => Err(READ_ONLY.to_owned()),
+            Err(error) => Err(error.describe()),
+        }
+    }
+
+    async fn open_unchecked(&self, target: &SessionTargetAddress) -> Result<PgConnection, String> {
+        match target {
             SessionTargetAddress::Socket(server) => {
                 let options = self.options().socket(&server.host).port(server.port);
-                self.log_in(&options).await?
+                self.log_in(&options).await
             }
-            SessionTargetAddress::Network(address) => self.open_at(*address).await?,
-        };
-        if self.must_write && is_read_only(&mut connection).await? {
-            return Err(READ_ONLY.to_owned());
+            SessionTargetAddress::Network(address) => self.open_at(*address).await,
         }
-        Ok(connection)
     }
 
     async fn open_at(&self, address: SocketAddr) -> Result<PgConnection, String> {
@@ -258,9 +275,9 @@ impl SessionAttempt<'_> {
 }
 
 /// Returns whether sessions of the server may not write; the answer of a standby as well.
-async fn is_read_only(connection: &mut PgConnection) -> Result<bool, String> {
+async fn is_read_only(connection: &mut PgConnection) -> Result<bool, PostgresError> {
     let question = StatementDraft::script("SHOW transaction_read_only");
-    let rows = question.fetch(connection).await.map_err(|error| error.describe())?;
+    let rows = question.fetch(connection).await?;
     let answer = rows.first().and_then(|row| row.try_get::<String, _>(0).ok());
     Ok(answer.is_none_or(|answer| answer != "off"))
 }
