@@ -125,11 +125,21 @@ async fn run_until(
         };
         migration.run(observe).await.unwrap();
     };
-    tokio::select! {
+    let has_ended = tokio::select! {
         biased;
         _ = killed => false,
         () = migration => true,
+    };
+    // A killed process leaves no transaction behind. A dropped future may leave one for a moment.
+    match &destination.database {
+        DatabaseChoice::Postgres(place) => end_sessions(place),
+        DatabaseChoice::SqliteFile => {
+            let database = place_of(&destination).open(destination.flushing).await.unwrap();
+            edit_database(&database, "DELETE FROM meta WHERE name = ''").await;
+            database.close().await;
+        }
     }
+    has_ended
 }
 
 async fn refusal(source: &ScratchDirectory, destination: &ScratchDirectory) -> String {
@@ -343,8 +353,10 @@ async fn refusing_destination_ends_attempts_and_continues_later(tested: TestData
         database.close().await;
     };
     edit("CREATE TRIGGER no BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, 'no'); END").await;
-    let Err(StoreFault::Unavailable(why)) = run(&source, &destination).await else {
-        panic!("the destination took a record");
+    let why = match run(&source, &destination).await {
+        Err(StoreFault::Unavailable(why)) => why,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("the destination took a record"),
     };
     assert!(why.contains("gave up after") && why.contains("same command again"), "{why}");
     assert!(start_refusal(&destination).await.contains("unfinished migration"));

@@ -56,7 +56,8 @@ pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {
 pub(crate) fn end_sessions(place: &PostgresPlace) {
     let name = &place.application_name;
     let ends = format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}'"
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
+         WHERE application_name = '{name}'"
     );
     assert!(psql(&[&ends]).status.success());
 }
