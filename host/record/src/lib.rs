@@ -13,8 +13,9 @@
 //! order from this page.
 //!
 //! ```text
-//! body → failpoint → meta_rows → record → fault → range → cipher → shamir → keyring → root_seals
-//! → seal → rows → due → raw_record → committed_state → archive → archive_reader → row_format
+//! body → failpoint → meta_rows → record → fault → stored_limit → range → cipher → shamir
+//! → keyring → root_seals → seal → rows → due → raw_record → committed_state → archive
+//! → archive_reader → row_format
 //! ```
 
 pub mod archive;
@@ -35,3 +36,4 @@ pub mod row_format;
 pub mod rows;
 pub mod seal;
 pub mod shamir;
+pub mod stored_limit;

@@ -14,7 +14,7 @@
 //! - **A table of the identity**: names and bytes ([`MetaRows`]). The row `schema` belongs to the
 //!   database; every other row belongs to `crate::identity`.
 //! - **Counters of stored bytes** are updated in the transaction that writes the rows, by the rule
-//!   of `crate::stored_limit`, also for writes that no question concerns.
+//!   of `bulkhead_record::stored_limit`, also for writes that no question concerns.
 //! - **Writes are serial.** Questions and writes of [`Database::commit_group`] are one serializable
 //!   transaction: no other write falls between an answer and the commit, and a key that appears in
 //!   a listed range counts as a change. No caller holds a transaction open while waiting for a

@@ -22,7 +22,7 @@
 //!   several machines reach;
 //! - `postgres` (with `server_report`), `sqlite` → `database`: the only folders with SQL, and the
 //!   operations that a database offers;
-//! - `write_queue` → `revision` → `stored_limit` → `work` → `stored` → `plan` → `committer`: the
+//! - `write_queue` → `revision` → `work` → `stored` → `plan` → `committer`: the
 //!   order of contending requests, checks and limits, and the single task that writes to the
 //!   `open_data` (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the
 //!   `clock`);
@@ -42,7 +42,7 @@
 //! ```text
 //! t → activity → alarm → clock → disk_space → time_mark → postgres_place → options → server_report
 //! → write_failure → write_condition → watched_keys → directory → node_files → claim_watch
-//! → stored_limit → write_queue → folders → snapshot_places → postgres → sqlite → database
+//! → write_queue → folders → snapshot_places → postgres → sqlite → database
 //! → identity → revision → work → cache → stored → open_data → plan → committer → store
 //! → data_directory → scan → unit → dev_seal → snapshot → migration
 //! ```
@@ -76,7 +76,6 @@ mod snapshot_places;
 mod sqlite;
 mod store;
 mod stored;
-mod stored_limit;
 #[cfg(test)]
 mod testing;
 mod time_mark;
@@ -98,6 +97,7 @@ pub use bulkhead_record::record::{Address, IndexColumns, Record, Space, Stamp};
 pub use bulkhead_record::root_seals::{AutomaticSeal, DataSeals, FirstKeys};
 pub use bulkhead_record::seal::SecretHasher;
 pub use bulkhead_record::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress, split};
+pub use bulkhead_record::stored_limit::StoredLimit;
 pub use clock::{ClockBehind, ClockJump, system_milliseconds};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
@@ -119,7 +119,6 @@ pub use snapshot::{
     read_keys, restore_store,
 };
 pub use store::Store;
-pub use stored_limit::StoredLimit;
 pub use unit::{Unit, UnitFinish};
 pub use watched_keys::KeyWatch;
 pub use write_condition::WriteCondition;

@@ -17,11 +17,11 @@ use std::sync::Mutex;
 
 use bulkhead_wire::sync;
 
-use crate::stored_limit::counters_of;
 use crate::work::CommitRequest;
 use bulkhead_record::committed_state::{CommittedState, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::record::Address;
+use bulkhead_record::stored_limit::counters_of;
 
 /// Maximum number of counters with an upper bound in memory. Beyond the maximum, all bounds are
 /// read again.

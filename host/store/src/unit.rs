@@ -29,7 +29,6 @@ use std::sync::Arc;
 
 use crate::revision::{self, RevisedWrites};
 use crate::store::Store;
-use crate::stored_limit::StoredLimit;
 use crate::work::{self, CommitOutcome, CommitRequest, ReadSet, WriteSet};
 use crate::write_queue::{ContendedKey, TicketState};
 use bulkhead_record::body::RecordBody;
@@ -38,6 +37,7 @@ use bulkhead_record::range::KeyRange;
 use bulkhead_record::record::{Address, IndexColumns, Record, Space};
 use bulkhead_record::rows::SealedRow;
 use bulkhead_record::seal::SecretHasher;
+use bulkhead_record::stored_limit::StoredLimit;
 
 /// Number of keys in one page of a scan for names.
 const PAGE: u32 = 1_000;

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::revision::RevisedWrites;
-use crate::stored_limit::{self, StoredLimit};
 use crate::write_queue::{ContendedKey, TicketState};
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::range::KeyRange;
 use bulkhead_record::record::{Address, Record, Stamp};
 use bulkhead_record::rows::SealedRow;
+use bulkhead_record::stored_limit::{self, StoredLimit};
 use bulkhead_wire::call_limits::{COMMIT_BYTES, COMMIT_READS, COMMIT_RECORDS};
 
 /// Refuses a unit that reads too many records and listed keys, or writes too many records or bytes,

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::stored_limit::{counters_of, size};
 use bulkhead_record::committed_state::GroupWrites;
 use bulkhead_record::meta_rows::MetaChange;
 use bulkhead_record::record::Address;
 use bulkhead_record::rows::{SealedRow, column};
+use bulkhead_record::stored_limit::{counters_of, size};
 
 use super::held_claim::{self, HeldClaim};
 use super::postgres_error::PostgresError;
@@ -19,7 +19,7 @@ use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
 use super::stored_text::{encode, number};
 
-/// The bytes for which a row counts (`crate::stored_limit`).
+/// The bytes for which a row counts (`bulkhead_record::stored_limit`).
 pub(super) const ROW_SIZE: &str = "2 * octet_length(key) + 2 * octet_length(lane) \
      + 2 * octet_length(owner) + octet_length(sealed) + 64";
 

@@ -52,7 +52,8 @@ impl<'a> AddressQuery<'a> {
         AddressQuery::columns(script, addresses, columns)
     }
 
-    /// Asks for the bytes for which the rows at `addresses` count (`crate::stored_limit`).
+    /// Asks for the bytes for which the rows at `addresses` count
+    /// (`bulkhead_record::stored_limit`).
     ///
     /// # Errors
     /// As [`StatementBatch::bind`].

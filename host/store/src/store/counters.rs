@@ -1,9 +1,9 @@
 //! Counters of stored bytes, as queries ask for them.
 
 use super::Store;
-use crate::stored_limit::StoredLimit;
 use bulkhead_record::committed_state::StateQuestions;
 use bulkhead_record::fault::StoreFault;
+use bulkhead_record::stored_limit::StoredLimit;
 use std::collections::BTreeMap;
 
 impl Store {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::stored_limit::StoredLimit;
 use crate::testing::{ScratchDirectory, body, data, edit, numbers, put, put_indexed};
 use crate::{IndexColumns, Space, Store, Unit};
+use bulkhead_record::stored_limit::StoredLimit;
 
 fn limit(mount: &str, most: u64) -> Arc<StoredLimit> {
     let remedy = format!("to allow more: grant {mount} more");

@@ -3,9 +3,9 @@
 
 use super::{Unit, UnitPart};
 use crate::store::Store;
-use crate::stored_limit::StoredLimit;
 use crate::write_queue::QueueTicket;
 use bulkhead_record::fault::StoreFault;
+use bulkhead_record::stored_limit::StoredLimit;
 use std::sync::Arc;
 
 impl Store {

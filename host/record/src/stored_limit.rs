@@ -5,8 +5,8 @@
 //! bytes that the host stores for the caller, such as `cubbyhole/<token>`. The kind with its slash
 //! (`cubbyhole/`) names the sum of its callers.
 
-use bulkhead_record::fault::StoreFault;
-use bulkhead_record::record::{Address, Space};
+use crate::fault::StoreFault;
+use crate::record::{Address, Space};
 
 /// Bytes of a row besides the texts and the sealed body.
 const ROW_BYTES: usize = 64;
@@ -29,7 +29,8 @@ pub struct StoredLimit {
 }
 
 impl StoredLimit {
-    pub(crate) fn refusal(&self, stored: u64, more: u64) -> StoreFault {
+    /// Returns the refusal of `more` bytes beside `stored` bytes.
+    pub fn refusal(&self, stored: u64, more: u64) -> StoreFault {
         let Self { name, most, remedy, .. } = self;
         StoreFault::OverLimit(format!(
             "{name} stores {stored} bytes and may store {most}, so {more} more were not stored; \
@@ -38,7 +39,7 @@ impl StoredLimit {
     }
 
     /// Returns the refusal of everything that would be stored besides `stored` bytes.
-    pub(crate) fn full(&self, stored: u64) -> StoreFault {
+    pub fn full(&self, stored: u64) -> StoreFault {
         let Self { name, most, remedy, .. } = self;
         StoreFault::OverLimit(format!(
             "{name} stores {stored} bytes and may store {most}, so nothing more is stored; {remedy}"
@@ -47,7 +48,7 @@ impl StoredLimit {
 }
 
 /// Returns the counters for which the record counts: none, a mount, or a caller and all callers.
-pub(crate) fn counters_of(address: &Address) -> impl Iterator<Item = &str> {
+pub fn counters_of(address: &Address) -> impl Iterator<Item = &str> {
     let (one, all) = match address.space {
         Space::Core => of_caller(&address.key),
         Space::Data | Space::Lease | Space::Reservation | Space::Timer => {
@@ -70,7 +71,7 @@ fn of_caller(key: &str) -> (Option<&str>, Option<&str>) {
 }
 
 /// Returns the bytes for which a record counts; `sealed` is the length of the sealed body.
-pub(crate) fn size(address: &Address, lane: &str, owner: &str, sealed: usize) -> u64 {
+pub fn size(address: &Address, lane: &str, owner: &str, sealed: usize) -> u64 {
     let size = 2 * (address.key.len() + lane.len() + owner.len()) + sealed + ROW_BYTES;
     size as u64
 }
