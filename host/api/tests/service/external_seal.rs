@@ -353,6 +353,8 @@ async fn open_service_reports_failing_keeper_and_renews() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn self_initialisation_waits_for_keeper_once() {
+    // The copy of an interrupted block is a file here.
+    let _files = bulkhead_test_database::on_files();
     let (keeper, directory) = (Keeper::new(), directory("unattended"));
     keeper.change(|state| state.fault = Some(FailureKind::Unreachable));
     let bed = start(&directory, || external(&keeper)).await;
