@@ -12,8 +12,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::clock::steady_milliseconds;
-use crate::node_files::{MarkFile, NodeId};
+use crate::node_files::{MarkFile, NodeId, process_name};
 use crate::write_failure::CLOSED;
+use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 
 /// Time for which a claim lasts after its last renewal, by the clock of the database.
@@ -76,6 +77,21 @@ pub(crate) struct ClaimingNode {
     pub(crate) times: ClaimTimes,
     /// The file with the last known commit.
     pub(crate) mark: Arc<MarkFile>,
+}
+
+impl ClaimingNode {
+    /// Returns this process as a claimant, with the node and the mark of its data directory.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the system gives no random bytes.
+    pub(crate) fn of_process(
+        node: Option<NodeId>,
+        mark: MarkFile,
+        times: ClaimTimes,
+    ) -> Result<ClaimingNode, StoreFault> {
+        let (holder, place, mark) = (cipher::random()?, process_name(), Arc::new(mark));
+        Ok(ClaimingNode { holder, node, place, times, mark })
+    }
 }
 
 /// The certainty that a claim holds.

@@ -18,7 +18,6 @@ use crate::identity::{self, StoreIdentity};
 use crate::node_files::{self, MarkFile, NodeId};
 use crate::options::DatabaseChoice;
 use crate::write_failure::UNUSABLE;
-use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {
@@ -145,13 +144,7 @@ impl DataDirectory {
     }
 
     fn node_with(&self, node: Option<NodeId>, mark: MarkFile) -> Result<ClaimingNode, StoreFault> {
-        Ok(ClaimingNode {
-            holder: cipher::random()?,
-            node,
-            place: node_files::process_name(),
-            times: self.claim_times,
-            mark: Arc::new(mark),
-        })
+        ClaimingNode::of_process(node, mark, self.claim_times)
     }
 }
 
@@ -165,11 +158,5 @@ pub(super) fn claimant(
     node: Option<NodeId>,
     cluster: &str,
 ) -> Result<ClaimingNode, StoreFault> {
-    Ok(ClaimingNode {
-        holder: cipher::random()?,
-        node,
-        place: node_files::process_name(),
-        times: ClaimTimes::default(),
-        mark: Arc::new(MarkFile::open(path, cluster)?),
-    })
+    ClaimingNode::of_process(node, MarkFile::open(path, cluster)?, ClaimTimes::default())
 }

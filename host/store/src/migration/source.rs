@@ -1,8 +1,6 @@
 //! The source of a migration: checked, locked if its files have a lock, and only read until the
 //! mark of the end.
 
-use std::sync::Arc;
-
 use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::data_directory::place_of;
 use crate::database::{DatabasePlace, DatabaseReader, SCHEMA_COUNT};
@@ -10,7 +8,6 @@ use crate::directory::{self, DirectoryLock};
 use crate::identity::{self, migration_mark};
 use crate::node_files::{self, MarkFile};
 use crate::options::{DatabaseChoice, StoreOptions};
-use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 
@@ -49,13 +46,9 @@ impl<'a> MigrationSource<'a> {
     /// [`StoreFault::Refused`]; [`StoreFault::Unavailable`] if the database cannot be read.
     pub(super) async fn check_unclaimed(&self) -> Result<(), StoreFault> {
         let directory = self.options.directory.as_path();
-        let node = ClaimingNode {
-            holder: cipher::random()?,
-            node: node_files::read_node(directory)?,
-            place: node_files::process_name(),
-            times: ClaimTimes::default(),
-            mark: Arc::new(MarkFile::open(directory, &self.cluster)?),
-        };
+        let mark = MarkFile::open(directory, &self.cluster)?;
+        let node = node_files::read_node(directory)?;
+        let node = ClaimingNode::of_process(node, mark, ClaimTimes::default())?;
         self.place().check_claim(&node).await
     }
 

@@ -94,10 +94,7 @@ pub(crate) async fn put_copy_back(
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database failed.
 pub(crate) async fn drop_copy(place: &PostgresPlace, number: u32) -> Result<(), StoreFault> {
-    let mut connection = connect(place).await?;
-    let removed = run_script(&mut connection, &removal(&TableNames::copy(place, number))).await;
-    discard(connection).await;
-    Ok(removed?)
+    drop_tables(place, &TableNames::copy(place, number)).await
 }
 
 /// Drops the tables in use, if there are any.
@@ -105,8 +102,12 @@ pub(crate) async fn drop_copy(place: &PostgresPlace, number: u32) -> Result<(), 
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database failed.
 pub(crate) async fn remove_tables(place: &PostgresPlace) -> Result<(), StoreFault> {
+    drop_tables(place, &TableNames::of(place)).await
+}
+
+async fn drop_tables(place: &PostgresPlace, tables: &TableNames) -> Result<(), StoreFault> {
     let mut connection = connect(place).await?;
-    let removed = run_script(&mut connection, &removal(&TableNames::of(place))).await;
+    let removed = run_script(&mut connection, &removal(tables)).await;
     discard(connection).await;
     Ok(removed?)
 }
