@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
-use futures_util::TryStreamExt as _;
-use tokio::sync::oneshot;
+use futures_util::{FutureExt as _, TryStreamExt as _};
 
 use super::*;
 use crate::data_directory::place_of;
@@ -104,33 +104,33 @@ async fn run(
     Ok((report, events))
 }
 
-/// Migrates until the first event that `ends` chooses, and drops the migration there. Returns
-/// whether the migration was complete before.
+/// The end of a migration at an event of a test.
+struct Killed;
+
+/// Migrates until the first event that `ends` chooses, and unwinds the migration there: a dropped
+/// future would first run to its next pause, past further events. Returns whether the migration was
+/// complete before.
 async fn run_until(
     source: &ScratchDirectory,
     destination: &ScratchDirectory,
     ends: impl Fn(&MigrationEvent) -> bool,
 ) -> bool {
     let (source, destination) = (source.options(), destination.options());
-    let (sender, killed) = oneshot::channel();
-    let mut sender = Some(sender);
-    let migration = async {
-        let migration = Migration::prepare(&source, &destination, pace()).await.unwrap();
-        let observe = &mut |event| {
-            if ends(&event)
-                && let Some(sender) = sender.take()
-            {
-                sender.send(()).unwrap();
-            }
-        };
-        migration.run(observe).await.unwrap();
+    let migration = Migration::prepare(&source, &destination, pace()).await.unwrap();
+    let observe = &mut |event| {
+        if ends(&event) {
+            resume_unwind(Box::new(Killed));
+        }
     };
-    let has_ended = tokio::select! {
-        biased;
-        _ = killed => false,
-        () = migration => true,
+    let has_ended = match AssertUnwindSafe(migration.run(observe)).catch_unwind().await {
+        Ok(report) => {
+            report.unwrap();
+            true
+        }
+        Err(panic) if panic.is::<Killed>() => false,
+        Err(panic) => resume_unwind(panic),
     };
-    // A killed process leaves no transaction behind. A dropped future may leave one for a moment.
+    // A killed process leaves no transaction behind. An ended future may leave one for a moment.
     match &destination.database {
         DatabaseChoice::Postgres(place) => end_sessions(place),
         DatabaseChoice::SqliteFile => {
@@ -216,7 +216,8 @@ async fn migration_killed_at_each_batch_continues(tested: TestDatabase) {
         let why = start_refusal(&destination).await;
         assert!(why.contains("unfinished migration"), "{why}");
     }
-    assert!(runs >= before.len() / BATCH, "{runs} runs");
+    // One run for each batch, and one for the comparison.
+    assert_eq!(runs, before.len().div_ceil(BATCH) + 1, "{:?}", seen.borrow());
     let outcome = run(&source, &destination).await;
     let why = outcome.err().unwrap().to_string();
     assert!(why.contains("is complete already"), "{why}");
