@@ -16,15 +16,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_wire::sync;
-use rustix::time::{ClockId, clock_gettime};
-
-/// A clock that cannot be set. On Linux and Android the clock also counts the time while the
-/// machine sleeps; on other systems it may not.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const STEADY: ClockId = ClockId::Boottime;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const STEADY: ClockId = ClockId::Monotonic;
 
 /// Minimum change of the system's clock that is reported, in milliseconds. A smaller change is a
 /// correction without consequences.
@@ -161,14 +154,6 @@ fn signed(milliseconds: u64) -> i64 {
 pub fn system_milliseconds() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Returns the clock that cannot be set, in milliseconds since an arbitrary moment.
-pub(crate) fn steady_milliseconds() -> u64 {
-    let reading = clock_gettime(STEADY);
-    let seconds = u64::try_from(reading.tv_sec).unwrap_or_default();
-    let nanoseconds = u64::try_from(reading.tv_nsec).unwrap_or_default();
-    seconds.saturating_mul(1_000).saturating_add(nanoseconds / 1_000_000)
 }
 
 #[cfg(test)]

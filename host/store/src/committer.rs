@@ -19,7 +19,7 @@ use crate::identity;
 use crate::open_data::OpenData;
 use crate::plan::{self, CommitPlan};
 use crate::work::{CommitOutcome, CommitRequest};
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 
 /// Maximum units and bytes of a group. A larger group only delays the first unit.

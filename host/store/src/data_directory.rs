@@ -20,14 +20,14 @@ use std::sync::{Arc, RwLock};
 use bulkhead_wire::sync;
 use tokio::sync::Mutex;
 
-use crate::claim_watch::ClaimTimes;
 use crate::clock::StoreClock;
 use crate::database::{Database, DatabasePlace};
-use crate::directory::{self, DirectoryLock, HeldDirectory};
 use crate::identity::{self, StoreIdentity};
 use crate::open_data::OpenData;
-use crate::options::{DatabaseChoice, StoreOptions};
 use crate::store::Store;
+use bulkhead_place::claim_watch::ClaimTimes;
+use bulkhead_place::directory::{self, DirectoryLock, HeldDirectory};
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::body::RecordBody;
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;

@@ -43,17 +43,17 @@ use std::path::{Path, PathBuf};
 use bulkhead_wire::duration_histogram::HistogramReading;
 
 use crate::activity::DatabaseSizes;
-use crate::directory;
-use crate::options::FlushPolicy;
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
 pub(crate) use crate::postgres::{
     check_unclaimed, copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back,
     remove_tables, replaced_tables,
 };
-use crate::postgres_place::PostgresPlace;
 use crate::server_report::DatabaseServerReport;
 use crate::sqlite::{self, SqliteDatabase};
-use crate::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
+use bulkhead_place::directory;
+use bulkhead_place::options::FlushPolicy;
+use bulkhead_place::postgres_place::PostgresPlace;
+use bulkhead_place::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::data_directory::DataDirectory;
-use crate::directory::{self, file_failure};
+use bulkhead_place::directory::{self, file_failure};
 use bulkhead_record::cipher::{KEY_BYTES, SealKey};
 use bulkhead_record::fault::StoreFault;
 

@@ -11,8 +11,8 @@ pub(crate) mod migration_mark;
 use std::path::Path;
 
 use crate::database::DatabasePlace;
-use crate::directory;
 use aws_lc_rs::digest;
+use bulkhead_place::directory;
 use bulkhead_record::cipher::{self, ClusterId, SealKey};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::keyring::{Keyring, RootKey};

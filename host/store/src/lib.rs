@@ -18,8 +18,8 @@
 //!
 //! - the crate `record`: records, their addresses and errors, encryption, the shares of the unseal
 //!   key, automatic seals, and the values that a database reads and writes;
-//! - `node_files` → `claim_watch`: the node of a data directory, and its claim on a database that
-//!   several machines reach;
+//! - the crate `place`: the data directory, the address of a database, the node of a data directory
+//!   and its claim on a database that several machines reach;
 //! - `postgres` (with `server_report`), `sqlite` → `database`: the only folders with SQL, and the
 //!   operations that a database offers;
 //! - `write_queue` → `revision` → `work` → `stored` → `plan` → `committer`: the
@@ -27,8 +27,8 @@
 //!   `open_data` (with `cache`, `folders`, `watched_keys`, `alarm`, and the `time_mark` of the
 //!   `clock`);
 //! - `store` → `unit`, `scan`: the interface to the layers above;
-//! - `directory` → `identity` → `data_directory` → `dev_seal`: creating and opening a store;
-//! - `snapshot` (with `snapshot_places`, `disk_space`): saving a store, restoring and checking such
+//! - `identity` → `data_directory` → `dev_seal`: creating and opening a store;
+//! - `snapshot` (with `snapshot_places`): saving a store, restoring and checking such
 //!   files;
 //! - `migration`: copying a store from one database to another.
 //!
@@ -40,8 +40,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! t → activity → alarm → clock → disk_space → time_mark → postgres_place → options → server_report
-//! → write_failure → write_condition → watched_keys → directory → node_files → claim_watch
+//! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
 //! → write_queue → folders → snapshot_places → postgres → sqlite → database
 //! → identity → revision → work → cache → stored → open_data → plan → committer → store
 //! → data_directory → scan → unit → dev_seal → snapshot → migration
@@ -51,23 +50,17 @@ pub use bulkhead_record::failpoint;
 mod activity;
 mod alarm;
 mod cache;
-mod claim_watch;
 mod clock;
 mod committer;
 mod data_directory;
 mod database;
 mod dev_seal;
-mod directory;
-mod disk_space;
 mod folders;
 mod identity;
 mod migration;
-mod node_files;
 mod open_data;
-mod options;
 mod plan;
 mod postgres;
-mod postgres_place;
 mod revision;
 mod scan;
 mod server_report;
@@ -83,11 +76,17 @@ mod unit;
 mod watched_keys;
 mod work;
 mod write_condition;
-mod write_failure;
 mod write_queue;
 
 pub use activity::{ConnectionUsage, StoreActivity};
 pub use alarm::WorkerAlarm;
+pub use bulkhead_place::directory::UNFINISHED_RESTORE;
+pub use bulkhead_place::disk_space::DiskShortage;
+pub use bulkhead_place::options::{DatabaseChoice, FlushPolicy, StoreOptions};
+pub use bulkhead_place::postgres_place::{
+    CONNECT_TIMEOUT_MOST, PasswordSource, PostgresPlace, PostgresServer, PostgresSetting,
+    PostgresTls, PostgresTlsMode, SessionTarget,
+};
 pub use bulkhead_record::body::RecordBody;
 pub use bulkhead_record::cipher::SealKey;
 pub use bulkhead_record::due::{DueLanes, DueRecord};
@@ -102,14 +101,7 @@ pub use clock::{ClockBehind, ClockJump, system_milliseconds};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};
-pub use directory::UNFINISHED_RESTORE;
-pub use disk_space::DiskShortage;
 pub use migration::{MigrationEvent, MigrationReport, migrate, remove_migration_mark};
-pub use options::{DatabaseChoice, FlushPolicy, StoreOptions};
-pub use postgres_place::{
-    CONNECT_TIMEOUT_MOST, PasswordSource, PostgresPlace, PostgresServer, PostgresSetting,
-    PostgresTls, PostgresTlsMode, SessionTarget,
-};
 pub use scan::PrefixScan;
 pub use server_report::DatabaseServerReport;
 pub use snapshot::{

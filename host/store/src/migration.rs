@@ -32,7 +32,7 @@ use self::position::MigrationPosition;
 use self::source::MigrationSource;
 use self::step_fault::StepFault;
 use crate::database::Database;
-use crate::options::{DatabaseChoice, StoreOptions};
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaRows;
 

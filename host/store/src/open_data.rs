@@ -9,7 +9,6 @@ use crate::alarm::WorkerAlarm;
 use crate::cache::{RecordCache, StampedRecord};
 use crate::clock::StoreClock;
 use crate::database::Database;
-use crate::directory::HeldDirectory;
 use crate::folders::FolderNumbers;
 use crate::snapshot_places::SnapshotPlaces;
 use crate::stored::StoredBytes;
@@ -17,9 +16,12 @@ use crate::time_mark::TimeMark;
 use crate::watched_keys::WatchedKeys;
 use crate::work::ReadSet;
 use crate::write_queue::ContendedKey;
+use bulkhead_place::directory::HeldDirectory;
+use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::record::Address;
 use bulkhead_record::seal::Seal;
+use bulkhead_wire::hexadecimal;
 
 /// The database, the keys that open it, and the state in memory. A unit waiting for its commit has
 /// a handle, so that the directory stays locked until the outcome is known.
@@ -34,6 +36,8 @@ pub(crate) struct OpenData {
     pub(crate) time: TimeMark,
     pub(crate) stored: StoredBytes,
     pub(crate) snapshots: SnapshotPlaces,
+    /// The name of this opening.
+    pub(crate) epoch: String,
     /// `None` once the store is closed.
     directory: Mutex<Option<HeldDirectory>>,
 }
@@ -50,8 +54,13 @@ impl OpenData {
         directory: HeldDirectory,
         clock: &Arc<StoreClock>,
     ) -> Result<OpenData, StoreFault> {
+        let epoch = match database.claim_holder() {
+            Some(holder) => holder,
+            None => cipher::random()?,
+        };
         Ok(OpenData {
             database,
+            epoch: hexadecimal::text(&epoch),
             seal,
             cache: RecordCache::default(),
             folders: FolderNumbers::new()?,

@@ -8,6 +8,7 @@ mod rotation;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -74,6 +75,23 @@ impl Store {
         let counter = revision::counter(mount);
         let found = self.read(&counter).await?;
         revision::parse(&counter, found.as_ref().map(|(_, record)| record))
+    }
+
+    /// Returns the epoch of this process: the name of this opening of the data, 32 hexadecimal
+    /// digits. No two openings have the same epoch. Work that only a living process completes names
+    /// the epoch of the process.
+    pub fn epoch(&self) -> &str {
+        &self.data.epoch
+    }
+
+    /// Returns the epochs of the processes that may work on the data now, this process among them.
+    /// A process with another epoch commits nothing more.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub async fn living_epochs(&self) -> Result<BTreeSet<String>, StoreFault> {
+        self.data.database.check_claim()?;
+        Ok(BTreeSet::from([self.data.epoch.clone()]))
     }
 
     /// Returns store time: milliseconds since 1970. Store time advances evenly while the process

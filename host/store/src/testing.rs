@@ -17,11 +17,11 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::oneshot;
 
 use crate::database::Database;
-use crate::write_failure::TransactionOutcome;
 use crate::{
     Address, DataDirectory, DatabaseChoice, IndexColumns, SealKey, Space, Store, StoreFault,
     StoreOptions,
 };
+use bulkhead_place::write_failure::TransactionOutcome;
 
 /// Runs each test, a function of the tested database, on both databases.
 macro_rules! on_both_databases {

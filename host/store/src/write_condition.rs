@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bulkhead_wire::sync;
 use tokio::sync::watch;
 
-use crate::write_failure::{CLOSED, TransactionOutcome, UNUSABLE, WriteFailure};
+use bulkhead_place::write_failure::{CLOSED, TransactionOutcome, UNUSABLE, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 
 /// The ability of the store to write.

@@ -12,12 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::DataDirectory;
-use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::database::Database;
 use crate::identity::{self, StoreIdentity};
-use crate::node_files::{self, MarkFile, NodeId};
-use crate::options::DatabaseChoice;
-use crate::write_failure::UNUSABLE;
+use bulkhead_place::claim_watch::{ClaimTimes, ClaimingNode};
+use bulkhead_place::node_files::{self, MarkFile, NodeId};
+use bulkhead_place::options::DatabaseChoice;
+use bulkhead_place::write_failure::UNUSABLE;
 use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {

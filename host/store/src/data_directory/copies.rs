@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::DataDirectory;
 use crate::database::{copy_tables, drop_copy, has_copies, put_copy_back, replaced_tables};
-use crate::directory::{self, file_failure};
-use crate::options::DatabaseChoice;
+use bulkhead_place::directory::{self, file_failure};
+use bulkhead_place::options::DatabaseChoice;
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;
 

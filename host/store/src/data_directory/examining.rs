@@ -3,9 +3,9 @@
 use super::claiming::claimant;
 use super::{DataDirectory, place_of};
 use crate::identity;
-use crate::node_files;
-use crate::options::{DatabaseChoice, StoreOptions};
 use crate::server_report::DatabaseServerReport;
+use bulkhead_place::node_files;
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {

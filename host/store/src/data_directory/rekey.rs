@@ -15,7 +15,7 @@ use bulkhead_wire::sync;
 use super::DataDirectory;
 use crate::identity::{self, StoreIdentity};
 use crate::store::Store;
-use crate::write_failure::IdentityFailure;
+use bulkhead_place::write_failure::IdentityFailure;
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaChange;

@@ -9,9 +9,9 @@ use super::{DataDirectory, copies};
 use crate::clock::StoreClock;
 use crate::database::{check_unclaimed, exchange_tables};
 use crate::identity;
-use crate::options::{DatabaseChoice, StoreOptions};
-use crate::postgres_place::PostgresPlace;
 use crate::store::Store;
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 
 impl DataDirectory {

@@ -364,7 +364,7 @@ async fn edited_identity_does_not_open_with_right_key() {
          WHERE name = 'root'",
     ] {
         let scratch = edited(statement).await;
-        crate::node_files::MarkFile::unread(scratch.path()).remove().unwrap();
+        bulkhead_place::node_files::MarkFile::unread(scratch.path()).remove().unwrap();
         let before = database_bytes(&scratch);
         let outcome = scratch.hold().await.open(key(1)).await;
         assert_eq!(outcome.err(), Some(StoreFault::WrongKey), "{statement}");

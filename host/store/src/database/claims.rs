@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{Database, DatabasePlace};
-use crate::claim_watch::ClaimingNode;
 use crate::postgres;
+use bulkhead_place::claim_watch::ClaimingNode;
 use bulkhead_record::fault::StoreFault;
 
 impl DatabasePlace<'_> {
@@ -54,6 +54,14 @@ impl Database {
         match self {
             Self::Sqlite(_) => Ok(()),
             Self::Postgres(database) => database.check_claim(),
+        }
+    }
+
+    /// Returns the random bytes of the claim of this process; `None` without a claim.
+    pub(crate) fn claim_holder(&self) -> Option<[u8; 16]> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(database) => database.claim_holder(),
         }
     }
 

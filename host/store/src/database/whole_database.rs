@@ -6,8 +6,8 @@ use std::path::Path;
 use futures_util::stream::BoxStream;
 
 use crate::postgres::{PostgresFiller, PostgresReader};
-use crate::postgres_place::PostgresPlace;
 use crate::sqlite::{SqliteFiller, SqliteReader};
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 use bulkhead_record::raw_record::{FillFault, RawRecord, RawRecordResult};

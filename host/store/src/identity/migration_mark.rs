@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use super::meta::row;
 use crate::database::DatabasePlace;
-use crate::directory::{self, file_failure};
-use crate::options::FlushPolicy;
-use crate::postgres_place::PostgresPlace;
+use bulkhead_place::directory::{self, file_failure};
+use bulkhead_place::options::FlushPolicy;
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 

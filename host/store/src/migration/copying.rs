@@ -10,7 +10,7 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
 
 use crate::database::{Database, DatabaseReader};
-use crate::write_failure::TransactionOutcome;
+use bulkhead_place::write_failure::TransactionOutcome;
 use bulkhead_record::committed_state::{CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::raw_record::{RawRecord, RawRecordResult};

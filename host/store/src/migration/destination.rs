@@ -5,11 +5,11 @@
 
 use crate::data_directory::{place_of, remove_database};
 use crate::database::{Database, DatabasePlace, remove_tables};
-use crate::directory::{self, DirectoryLock};
-use crate::disk_space::DiskShortage;
 use crate::identity::{self, migration_mark};
-use crate::node_files::MarkFile;
-use crate::options::{DatabaseChoice, StoreOptions};
+use bulkhead_place::directory::{self, DirectoryLock};
+use bulkhead_place::disk_space::DiskShortage;
+use bulkhead_place::node_files::MarkFile;
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 

@@ -1,13 +1,13 @@
 //! The source of a migration: checked, locked if its files have a lock, and only read until the
 //! mark of the end.
 
-use crate::claim_watch::{ClaimTimes, ClaimingNode};
 use crate::data_directory::place_of;
 use crate::database::{DatabasePlace, DatabaseReader, SCHEMA_COUNT};
-use crate::directory::{self, DirectoryLock};
 use crate::identity::{self, migration_mark};
-use crate::node_files::{self, MarkFile};
-use crate::options::{DatabaseChoice, StoreOptions};
+use bulkhead_place::claim_watch::{ClaimTimes, ClaimingNode};
+use bulkhead_place::directory::{self, DirectoryLock};
+use bulkhead_place::node_files::{self, MarkFile};
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 

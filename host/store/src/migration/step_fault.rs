@@ -1,6 +1,6 @@
 //! The error of a step of a migration: whether another attempt may succeed.
 
-use crate::write_failure::WriteFailure;
+use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
 /// The error of a step.

@@ -9,10 +9,10 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
-use crate::claim_watch::ClaimingNode;
-use crate::clock::steady_milliseconds;
-use crate::postgres_place::PostgresPlace;
-use crate::write_failure::WriteFailure;
+use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::postgres_place::PostgresPlace;
+use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
 use super::connections::{BrokenTransaction, PostgresDatabase, WriterSlot, pause_before};
@@ -81,6 +81,11 @@ impl PostgresDatabase {
     /// As [`Database::is_claim_in_doubt`](crate::database::Database::is_claim_in_doubt).
     pub(crate) fn is_claim_in_doubt(&self) -> bool {
         self.claim().is_some_and(|claim| claim.watch.is_in_doubt())
+    }
+
+    /// As [`Database::claim_holder`](crate::database::Database::claim_holder).
+    pub(crate) fn claim_holder(&self) -> Option<[u8; 16]> {
+        Some(self.claim()?.node.holder)
     }
 
     /// As [`Database::claim_pause`](crate::database::Database::claim_pause).

@@ -20,11 +20,11 @@ use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::activity::ActivityCounter;
-use crate::clock::steady_milliseconds;
-use crate::options::FlushPolicy;
-use crate::postgres_place::PostgresPlace;
 use crate::write_condition::WriteWatch;
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_place::options::FlushPolicy;
+use bulkhead_place::postgres_place::PostgresPlace;
+use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::cipher;
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;

@@ -6,7 +6,7 @@
 use tokio::sync::watch;
 
 use crate::write_condition::WriteCondition;
-use crate::write_failure::WriteFailure;
+use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
 use super::connections::{BrokenTransaction, PostgresDatabase};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use sqlx::postgres::PgConnection;
 
-use crate::postgres_place::PostgresPlace;
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::committed_state::GroupWrites;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgRow;
 
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::record::Address;

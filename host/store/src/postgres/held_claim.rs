@@ -12,8 +12,8 @@ use std::time::Duration;
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use crate::claim_watch::{ClaimWatch, ClaimingNode};
-use crate::clock::steady_milliseconds;
+use bulkhead_place::claim_watch::{ClaimWatch, ClaimingNode};
+use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
@@ -278,7 +278,7 @@ impl ClaimWait {
     /// Judges the claim for `node`. A claim of the same data directory is free, because the lock of
     /// the directory proves that its process is dead. A claim that nobody renews for its whole time
     /// is free, too, whatever the clock of the database says. A claim that expired by the clock of
-    /// the database is free after [`ClaimTimes::silence`](crate::claim_watch::ClaimTimes::silence).
+    /// the database is free after the silence of its times.
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if another process holds the claim and renews the claim, or if the

@@ -8,7 +8,7 @@ use std::path::Path;
 use bulkhead_tls::NamedFile;
 use bulkhead_wire::secret::Secret;
 
-use crate::postgres_place::{PasswordSource, PostgresPlace, PostgresServer};
+use bulkhead_place::postgres_place::{PasswordSource, PostgresPlace, PostgresServer};
 
 use super::tls_route::TlsSettings;
 

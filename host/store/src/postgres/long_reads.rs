@@ -5,7 +5,7 @@ use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::postgres_place::PostgresPlace;
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaRows;
 use bulkhead_record::raw_record::{RawRecord, RawRecordResult};

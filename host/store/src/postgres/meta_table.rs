@@ -9,9 +9,9 @@ use std::time::Instant;
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use crate::directory;
-use crate::postgres_place::PostgresPlace;
-use crate::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
+use bulkhead_place::directory;
+use bulkhead_place::postgres_place::PostgresPlace;
+use bulkhead_place::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 use bulkhead_record::rows::SealedRow;

@@ -6,7 +6,7 @@
 
 use sqlx::postgres::PgDatabaseError;
 
-use crate::write_failure::{CLOSED, WriteFailure};
+use bulkhead_place::write_failure::{CLOSED, WriteFailure};
 use bulkhead_record::failpoint::InjectedFault;
 use bulkhead_record::fault::StoreFault;
 

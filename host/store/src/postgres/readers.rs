@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::activity::{ActivityCounter, ConnectionUsage};
 use crate::write_condition::WriteWatch;
-use crate::write_failure::UNUSABLE;
+use bulkhead_place::write_failure::UNUSABLE;
 use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;

@@ -9,7 +9,7 @@ mod tests;
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
-use crate::postgres_place::PostgresPlace;
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;

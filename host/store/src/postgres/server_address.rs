@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::postgres_place::PostgresPlace;
+use bulkhead_place::postgres_place::PostgresPlace;
 
 /// The tables that the schema creates. A schema with only some of them belongs to another program.
 pub(super) const TABLES: [&str; 4] = ["meta", "record", "stored", "writer"];

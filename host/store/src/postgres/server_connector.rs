@@ -18,7 +18,7 @@ use sqlx::{ConnectOptions as _, Row as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout_at};
 
-use crate::postgres_place::{PostgresPlace, PostgresServer, SessionTarget};
+use bulkhead_place::postgres_place::{PostgresPlace, PostgresServer, SessionTarget};
 
 use super::login_files::LoginFiles;
 use super::postgres_error::PostgresError;

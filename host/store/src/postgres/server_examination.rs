@@ -9,8 +9,8 @@ use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
 use crate::clock::system_milliseconds;
-use crate::postgres_place::PostgresPlace;
 use crate::server_report::DatabaseServerReport;
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;

@@ -5,7 +5,7 @@
 
 use sqlx::postgres::PgDatabaseError;
 
-use crate::postgres_place::{PasswordSource, PostgresPlace};
+use bulkhead_place::postgres_place::{PasswordSource, PostgresPlace};
 
 use super::postgres_error::{POOLER, is_sign_of_pooler};
 use super::server_address::quoted;

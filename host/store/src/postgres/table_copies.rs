@@ -12,8 +12,8 @@ use std::time::Duration;
 use sqlx::postgres::PgConnection;
 use tokio::time::sleep;
 
-use crate::claim_watch::ClaimingNode;
-use crate::postgres_place::PostgresPlace;
+use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 
 use super::connections::COMMIT;

@@ -19,7 +19,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::postgres_place::{PUBLIC_AUTHORITIES, PostgresServer, PostgresTls, PostgresTlsMode};
+use bulkhead_place::postgres_place::{
+    PUBLIC_AUTHORITIES, PostgresServer, PostgresTls, PostgresTlsMode,
+};
 
 /// The request for TLS: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];

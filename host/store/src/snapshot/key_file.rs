@@ -9,7 +9,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::directory::file_failure;
+use bulkhead_place::directory::file_failure;
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::shamir::KeyShare;

@@ -8,7 +8,7 @@ use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 
 use super::manifest::SnapshotManifest;
-use crate::directory::file_failure;
+use bulkhead_place::directory::file_failure;
 use bulkhead_record::archive::{MANIFEST_NAME, PART_BYTES, state_name};
 use bulkhead_record::archive_reader::{ArchiveEntry, ArchiveItem, ArchiveReader, damaged};
 use bulkhead_record::fault::StoreFault;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 
-use crate::options::FlushPolicy;
+use bulkhead_place::options::FlushPolicy;
 
 /// Maximum number of prepared statements per connection. Statements for up to a few dozen rows each
 /// have a prepared form; the statements of a commit come in few sizes.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::write_failure::{TransactionOutcome, WriteFailure};
+use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{
     AddressState, CommittedState, GroupWrites, RequestedRange, StateQuestions,
 };

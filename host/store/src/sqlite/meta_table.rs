@@ -5,8 +5,8 @@ use std::path::Path;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::directory;
-use crate::write_failure::TransactionOutcome;
+use bulkhead_place::directory;
+use bulkhead_place::write_failure::TransactionOutcome;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 use bulkhead_record::rows::SealedRow;

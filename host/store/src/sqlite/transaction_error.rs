@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::write_failure::{CLOSED, WriteFailure};
+use bulkhead_place::write_failure::{CLOSED, WriteFailure};
 use bulkhead_record::failpoint::InjectedFault;
 use bulkhead_record::fault::StoreFault;
 

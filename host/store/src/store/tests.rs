@@ -9,7 +9,8 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::database::DatabasePlace;
 use crate::testing::{ScratchDirectory, body, data, edit, put, put_indexed};
-use crate::{FlushPolicy, IndexColumns, SealKey, StoreOptions, directory};
+use crate::{FlushPolicy, IndexColumns, SealKey, StoreOptions};
+use bulkhead_place::directory;
 
 fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     match outcome {
@@ -311,4 +312,17 @@ async fn count_covers_prefix_and_stops_at_limit() {
     assert_eq!(count(99).await, 4);
     assert_eq!(count(3).await, 3);
     assert_eq!(count(0).await, 0);
+}
+
+#[tokio::test]
+async fn each_opening_has_an_epoch_of_its_own() {
+    let scratch = ScratchDirectory::new();
+    let mut epochs = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        let store = scratch.open().await;
+        let epoch = store.epoch().to_owned();
+        assert_eq!(store.living_epochs().await.unwrap(), [epoch.clone()].into());
+        assert!(epoch.len() == 32 && epochs.insert(epoch));
+        store.close().await;
+    }
 }

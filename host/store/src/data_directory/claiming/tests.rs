@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::claim_watch::ClaimTimes;
 use crate::clock::StoreClock;
 use crate::database::DatabasePlace;
 use crate::identity::migration_mark;
-use crate::options::{FlushPolicy, StoreOptions};
 use crate::postgres::PostgresDatabase;
-use crate::postgres_place::PostgresPlace;
 use crate::testing::{ScratchDirectory, TestDatabase, body, data, edit, numbers, put};
-use crate::write_failure::UNUSABLE;
 use crate::{SealKey, Store, WriteCondition};
+use bulkhead_place::claim_watch::ClaimTimes;
+use bulkhead_place::options::{FlushPolicy, StoreOptions};
+use bulkhead_place::postgres_place::PostgresPlace;
+use bulkhead_place::write_failure::UNUSABLE;
 use bulkhead_record::record::IndexColumns;
 use bulkhead_record::seal::Seal;
 

@@ -1,10 +1,10 @@
 //! Tests behind `PgBouncer`.
 
-use crate::options::DatabaseChoice;
 use crate::postgres::server_connector::connect;
-use crate::postgres_place::{PostgresPlace, PostgresServer, PostgresTlsMode};
 use crate::testing::{ScratchDirectory, TestDatabase, TestPooler, body, data, put};
 use crate::{SealKey, Store, StoreFault, StoreOptions};
+use bulkhead_place::options::DatabaseChoice;
+use bulkhead_place::postgres_place::{PostgresPlace, PostgresServer, PostgresTlsMode};
 
 /// A directory whose store is behind a pooler.
 fn behind(mode: &str) -> (TestPooler, ScratchDirectory, StoreOptions) {

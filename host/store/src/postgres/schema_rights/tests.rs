@@ -1,10 +1,10 @@
 //! Tests of schemas that are missing, or whose user has few rights.
 
 use super::*;
-use crate::options::DatabaseChoice;
 use crate::postgres::meta_table::creation;
 use crate::testing::{ScratchDirectory, TestDatabase, administer, body, data, put};
 use crate::{DataDirectory, SealKey, Store, StoreOptions};
+use bulkhead_place::options::DatabaseChoice;
 
 /// Returns a place of a new user without rights, in a schema of the administrator.
 fn scratch() -> (ScratchDirectory, PostgresPlace) {

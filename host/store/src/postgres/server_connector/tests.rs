@@ -8,9 +8,9 @@ use bulkhead_wire::secret::Secret;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::options::DatabaseChoice;
-use crate::postgres_place::PasswordSource;
 use crate::testing::{ScratchDirectory, TestDatabase, administer};
+use bulkhead_place::options::DatabaseChoice;
+use bulkhead_place::postgres_place::PasswordSource;
 
 fn scratch() -> (ScratchDirectory, PostgresPlace) {
     let scratch = ScratchDirectory::on(TestDatabase::Postgres);

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::DataDirectory;
-use crate::options::DatabaseChoice;
 use crate::postgres::statement_draft::run_script;
 use crate::testing::{ScratchDirectory, TestDatabase};
+use bulkhead_place::options::DatabaseChoice;
 
 #[tokio::test]
 async fn examination_reports_figures_of_server() {

@@ -7,11 +7,11 @@ use sqlx::Row as _;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::options::DatabaseChoice;
 use crate::postgres::server_connector::connect;
 use crate::postgres::statement_draft::StatementDraft;
-use crate::postgres_place::{PasswordSource, PostgresPlace};
 use crate::testing::{ScratchDirectory, TestDatabase, administer, postgres_folder};
+use bulkhead_place::options::DatabaseChoice;
+use bulkhead_place::postgres_place::{PasswordSource, PostgresPlace};
 
 fn scratch() -> (ScratchDirectory, PostgresPlace) {
     let scratch = ScratchDirectory::on(TestDatabase::Postgres);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::Store;
 use crate::testing::{ScratchDirectory, data, edit, plan, put_indexed};
-use crate::write_failure::TransactionOutcome;
+use bulkhead_place::write_failure::TransactionOutcome;
 use bulkhead_record::record::{IndexColumns, Record};
 
 async fn after_edit(statement: &'static str) -> Result<Option<Record>, StoreFault> {

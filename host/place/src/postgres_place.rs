@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum of [`PostgresPlace::connect_timeout`], in seconds.
 pub const CONNECT_TIMEOUT_MOST: u64 = 300;
 /// Value of [`PostgresTls::root_certificates`] for the public authorities.
-pub(crate) const PUBLIC_AUTHORITIES: &str = "system";
+pub const PUBLIC_AUTHORITIES: &str = "system";
 /// Default of [`PostgresPlace::max_parallel`].
 const MAX_PARALLEL: u32 = 16;
 

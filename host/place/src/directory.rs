@@ -14,7 +14,8 @@ use tokio::sync::OwnedMutexGuard;
 use bulkhead_record::fault::StoreFault;
 
 const LOCK_FILE: &str = "lock";
-pub(crate) const DATABASE_FILE: &str = "bulkhead.db";
+/// Name of the file with the records of an SQLite store.
+pub const DATABASE_FILE: &str = "bulkhead.db";
 
 /// Beginning and end of the name of a snapshot that a client sends. The file lasts as long as its
 /// request.
@@ -22,13 +23,13 @@ pub const UNFINISHED_RESTORE: (&str, &str) = ("restore-", ".unfinished");
 
 /// A lock on the directory for this process, until dropped. The kernel releases the lock when the
 /// process dies.
-pub(crate) struct DirectoryLock {
+pub struct DirectoryLock {
     file: File,
 }
 
 /// The right to work on the database of a directory. A single store or a single initialisation has
 /// this right at a time.
-pub(crate) type HeldDirectory = OwnedMutexGuard<DirectoryLock>;
+pub type HeldDirectory = OwnedMutexGuard<DirectoryLock>;
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
@@ -44,7 +45,7 @@ impl Drop for DirectoryLock {
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the directory cannot be created.
-pub(crate) fn create(directory: &Path) -> Result<(), StoreFault> {
+pub fn create(directory: &Path) -> Result<(), StoreFault> {
     if directory.is_dir() {
         return Ok(());
     }
@@ -61,7 +62,7 @@ pub(crate) fn create(directory: &Path) -> Result<(), StoreFault> {
 /// # Errors
 /// [`StoreFault::Refused`] if another process (or another store of this process) holds the lock;
 /// [`StoreFault::Unavailable`] if the lock file cannot be opened.
-pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
+pub fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
     let path = directory.join(LOCK_FILE);
     let file = OpenOptions::new()
         .write(true)
@@ -87,7 +88,7 @@ pub(crate) fn lock(directory: &Path) -> Result<DirectoryLock, StoreFault> {
 /// # Errors
 /// [`StoreFault::Refused`] if another process holds the lock; [`StoreFault::Unavailable`] if the
 /// lock file cannot be read.
-pub(crate) fn lock_existing(directory: &Path) -> Result<Option<DirectoryLock>, StoreFault> {
+pub fn lock_existing(directory: &Path) -> Result<Option<DirectoryLock>, StoreFault> {
     let path = directory.join(LOCK_FILE);
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -109,7 +110,7 @@ pub(crate) fn lock_existing(directory: &Path) -> Result<Option<DirectoryLock>, S
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the lock file cannot be read.
-pub(crate) fn is_locked(directory: &Path) -> Result<bool, StoreFault> {
+pub fn is_locked(directory: &Path) -> Result<bool, StoreFault> {
     let path = directory.join(LOCK_FILE);
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -125,7 +126,7 @@ pub(crate) fn is_locked(directory: &Path) -> Result<bool, StoreFault> {
 }
 
 /// Returns the path of the directory's database.
-pub(crate) fn database(directory: &Path) -> PathBuf {
+pub fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE_FILE)
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn database(directory: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the file's metadata cannot be read.
-pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
+pub fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
     let path = database(directory);
     match fs::metadata(&path) {
         Ok(metadata) => Ok(metadata.len() > 0),
@@ -143,7 +144,7 @@ pub(crate) fn holds_database(directory: &Path) -> Result<bool, StoreFault> {
 }
 
 /// Returns whether a dead process left writes beside the database that only the next start merges.
-pub(crate) fn has_unfinished_writes(directory: &Path) -> bool {
+pub fn has_unfinished_writes(directory: &Path) -> bool {
     ["-journal", "-wal"].iter().any(|suffix| {
         let file = directory.join(format!("{DATABASE_FILE}{suffix}"));
         fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0)
@@ -152,7 +153,7 @@ pub(crate) fn has_unfinished_writes(directory: &Path) -> bool {
 
 /// Returns a file that an interrupted initialisation or restore left, if there is one. The next
 /// start completes or removes the change.
-pub(crate) fn find_unfinished_change(directory: &Path) -> Option<PathBuf> {
+pub fn find_unfinished_change(directory: &Path) -> Option<PathBuf> {
     let database = database(directory);
     let files = ["db-journal", "db.put-back"].map(|end| database.with_extension(end));
     files.into_iter().find(|file| file.exists())
@@ -163,7 +164,7 @@ pub(crate) fn find_unfinished_change(directory: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the file cannot be created.
-pub(crate) fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
+pub fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
     let path = database(directory);
     match create_private(&path) {
         Ok(_) => flush(directory),
@@ -176,7 +177,7 @@ pub(crate) fn ensure_database(directory: &Path) -> Result<(), StoreFault> {
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] if the path exists, even as a dangling link.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The error of the system.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -202,7 +203,7 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the directory cannot be read, or a file cannot be removed.
-pub(crate) fn remove_unfinished_restores(directory: &Path) -> Result<(), StoreFault> {
+pub fn remove_unfinished_restores(directory: &Path) -> Result<(), StoreFault> {
     let (begin, end) = UNFINISHED_RESTORE;
     let unreadable = |error: io::Error| file_failure("read", directory, &error);
     for entry in fs::read_dir(directory).map_err(unreadable)? {
@@ -220,14 +221,14 @@ pub(crate) fn remove_unfinished_restores(directory: &Path) -> Result<(), StoreFa
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the flush fails.
-pub(crate) fn flush(directory: &Path) -> Result<(), StoreFault> {
+pub fn flush(directory: &Path) -> Result<(), StoreFault> {
     File::open(directory)
         .and_then(|opened| opened.sync_all())
         .map_err(|error| file_failure("flush the directory", directory, &error))
 }
 
 /// Returns the fault for a database at `path` that cannot be used.
-pub(crate) fn unusable(path: &Path, fault: &str) -> StoreFault {
+pub fn unusable(path: &Path, fault: &str) -> StoreFault {
     StoreFault::Refused(format!(
         "{} {fault}; choose another data directory, or restore this directory",
         path.display()
@@ -235,7 +236,7 @@ pub(crate) fn unusable(path: &Path, fault: &str) -> StoreFault {
 }
 
 /// Returns the fault for a failed file operation.
-pub(crate) fn file_failure(act: &str, path: &Path, error: &io::Error) -> StoreFault {
+pub fn file_failure(act: &str, path: &Path, error: &io::Error) -> StoreFault {
     StoreFault::Unavailable(format!(
         "cannot {act} {}: {error}; check existence, owner and free space of the path",
         path.display()

@@ -25,13 +25,13 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// The identity of a data directory on a machine. Processes with the same id never run at the same
 /// time, because the directory has a lock.
-pub(crate) type NodeId = Vec<u8>;
+pub type NodeId = Vec<u8>;
 
 /// Returns the id of the directory; `None` if the directory has none yet.
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the file cannot be read.
-pub(crate) fn read_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> {
+pub fn read_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> {
     let path = directory.join(NODE_FILE);
     let Some(random) = read_if_exists(&path)? else { return Ok(None) };
     let status = fs::metadata(&path);
@@ -45,7 +45,7 @@ pub(crate) fn read_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> 
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the file cannot be read or written.
-pub(crate) fn ensure_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> {
+pub fn ensure_node(directory: &Path) -> Result<Option<NodeId>, StoreFault> {
     if let Some(node) = read_node(directory)? {
         return Ok(Some(node));
     }
@@ -58,7 +58,7 @@ pub(crate) fn ensure_node(directory: &Path) -> Result<Option<NodeId>, StoreFault
 }
 
 /// Returns the words for this process in the messages of other nodes.
-pub(crate) fn process_name() -> String {
+pub fn process_name() -> String {
     format!("process {} on host {}", std::process::id(), host_name())
 }
 
@@ -79,7 +79,7 @@ fn read_if_exists(path: &Path) -> Result<Option<String>, StoreFault> {
 }
 
 /// The file with the cluster and the number of its last known commit.
-pub(crate) struct MarkFile {
+pub struct MarkFile {
     directory: PathBuf,
     cluster: String,
     /// Number in the file; 0 without a file.
@@ -94,7 +94,7 @@ impl MarkFile {
     /// # Errors
     /// [`StoreFault::Refused`] if the mark is of another cluster, or cannot be understood;
     /// [`StoreFault::Unavailable`] if the file cannot be read.
-    pub(crate) fn open(directory: &Path, cluster: &str) -> Result<MarkFile, StoreFault> {
+    pub fn open(directory: &Path, cluster: &str) -> Result<MarkFile, StoreFault> {
         let mark = read_mark(directory)?;
         if let Some((marked, _)) = &mark
             && marked != cluster
@@ -111,7 +111,7 @@ impl MarkFile {
     }
 
     /// Creates the mark of a process that replaces the data, whichever mark `directory` has.
-    pub(crate) fn unread(directory: &Path) -> MarkFile {
+    pub fn unread(directory: &Path) -> MarkFile {
         MarkFile::with(directory, ("", 0))
     }
 
@@ -125,14 +125,14 @@ impl MarkFile {
     }
 
     /// Returns the number of the commit in the file; 0 without a file.
-    pub(crate) fn commits(&self) -> i64 {
+    pub fn commits(&self) -> i64 {
         self.commits.load(Ordering::Relaxed)
     }
 
     /// Writes a number that is higher than the number in the file. A mark that cannot be written
     /// stays: the mark is an additional proof, and the commits do not depend on the file. Writes
     /// nothing after [`MarkFile::close`].
-    pub(crate) fn raise(&self, commits: i64) {
+    pub fn raise(&self, commits: i64) {
         let is_closed = sync::lock(&self.is_closed);
         if *is_closed || commits <= self.commits() {
             return;
@@ -147,7 +147,7 @@ impl MarkFile {
 
     /// Ends the writing, after a write in progress: a late thread must not write the mark again
     /// after the removal of the file.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         *sync::lock(&self.is_closed) = true;
     }
 
@@ -156,7 +156,7 @@ impl MarkFile {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the file cannot be removed.
-    pub(crate) fn remove(&self) -> Result<(), StoreFault> {
+    pub fn remove(&self) -> Result<(), StoreFault> {
         let mut is_closed = sync::lock(&self.is_closed);
         *is_closed = true;
         let path = self.directory.join(MARK_FILE);
@@ -168,7 +168,7 @@ impl MarkFile {
     }
 
     /// Returns the fault for a database with fewer commits than a server knows of.
-    pub(crate) fn lost_commits(&self, database: &Path, found: i64, known: i64) -> String {
+    pub fn lost_commits(&self, database: &Path, found: i64, known: i64) -> String {
         format!(
             "{} has commit {found}, and this server knows of commit {known}: acknowledged writes \
              are lost, as after a failover to a standby that was behind, or after the restore of a \
@@ -183,7 +183,7 @@ impl MarkFile {
 ///
 /// # Errors
 /// [`StoreFault::Refused`] if a database belonged to the directory.
-pub(crate) fn check_unmarked(directory: &Path, database: &Path) -> Result<(), StoreFault> {
+pub fn check_unmarked(directory: &Path, database: &Path) -> Result<(), StoreFault> {
     let Some((cluster, commits)) = read_mark(directory)? else { return Ok(()) };
     Err(StoreFault::Refused(format!(
         "{} holds no data, and the data directory {} belonged to cluster {cluster} with commit \
@@ -221,23 +221,38 @@ fn read_mark(directory: &Path) -> Result<Option<(String, i64)>, StoreFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::ScratchDirectory;
+
+    /// A folder that is removed with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("bulkhead-{name}-{}", std::process::id()));
+            directory::create(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
 
     #[test]
     fn node_id_lasts_and_copy_is_another_node() {
-        let (scratch, copy) = (ScratchDirectory::of_files(), ScratchDirectory::of_files());
-        assert_eq!(read_node(scratch.path()), Ok(None));
-        let node = ensure_node(scratch.path()).unwrap();
+        let (Folder(node_folder), Folder(copy)) = (&Folder::new("node"), &Folder::new("copy"));
+        assert_eq!(read_node(node_folder), Ok(None));
+        let node = ensure_node(node_folder).unwrap();
         assert!(node.is_some());
-        assert_eq!(ensure_node(scratch.path()).unwrap(), node);
-        fs::copy(scratch.path().join(NODE_FILE), copy.path().join(NODE_FILE)).unwrap();
-        assert_ne!(read_node(copy.path()).unwrap(), node);
+        assert_eq!(ensure_node(node_folder).unwrap(), node);
+        fs::copy(node_folder.join(NODE_FILE), copy.join(NODE_FILE)).unwrap();
+        assert_ne!(read_node(copy).unwrap(), node);
     }
 
     #[test]
     fn mark_rises_and_refuses_other_clusters() {
-        let scratch = ScratchDirectory::of_files();
-        let path = scratch.path();
+        let Folder(path) = &Folder::new("mark");
         assert_eq!(check_unmarked(path, Path::new("db")), Ok(()));
         let mark = MarkFile::open(path, "a").unwrap();
         for (raised, number) in [(0, 0), (7, 7), (6, 7)] {

@@ -8,17 +8,17 @@ use std::path::Path;
 use bulkhead_record::fault::StoreFault;
 
 /// Text for operations on a closed store.
-pub(crate) const CLOSED: &str = "the store is closed, because the service was sealed or stopped; \
+pub const CLOSED: &str = "the store is closed, because the service was sealed or stopped; \
     try again when the store is open";
 
 /// Text for callers of an open store while its database server cannot be used. The text for the
 /// operator names the server, the user and files, and callers without a token would see the text.
-pub(crate) const UNUSABLE: &str = "the database of this server cannot be used at present; the log \
+pub const UNUSABLE: &str = "the database of this server cannot be used at present; the log \
     of the server has the cause; try again";
 
 /// The result of an attempt to write, unless the database failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TransactionOutcome {
+pub enum TransactionOutcome {
     /// Committed and flushed.
     Committed,
     /// Given up and rolled back, because a read no longer holds.
@@ -26,7 +26,7 @@ pub(crate) enum TransactionOutcome {
 }
 
 /// The reason why a write is not known to be stored.
-pub(crate) enum WriteFailure {
+pub enum WriteFailure {
     /// Nothing more is written, at least not by this store. Whether the writes that met the I/O
     /// error itself were stored is unknown.
     Stopped(StoreFault),
@@ -63,7 +63,7 @@ impl From<WriteFailure> for StoreFault {
 
 /// The reason why a change of the identity is not known to be stored.
 #[derive(Debug)]
-pub(crate) enum IdentityFailure {
+pub enum IdentityFailure {
     /// Nothing was stored, as far as the database can say. An I/O error of a disk proves little.
     Undone(StoreFault),
     /// The database may store the change later.
@@ -80,7 +80,7 @@ impl From<IdentityFailure> for StoreFault {
 
 impl WriteFailure {
     /// Returns the error of every write to `database` after an I/O error with this reason.
-    pub(crate) fn stopped(database: &Path, reason: &str) -> WriteFailure {
+    pub fn stopped(database: &Path, reason: &str) -> WriteFailure {
         WriteFailure::Stopped(StoreFault::Unavailable(format!(
             "writes to {} stopped after an I/O error ({reason}), because the state of the disk is \
              unknown; check the disk and restart",
@@ -89,12 +89,12 @@ impl WriteFailure {
     }
 
     /// Returns the error of every write after the loss of the claim on the database.
-    pub(crate) fn lost_claim(reason: &str) -> WriteFailure {
+    pub fn lost_claim(reason: &str) -> WriteFailure {
         WriteFailure::Stopped(StoreFault::Unavailable(reason.to_owned()))
     }
 
     /// Adds the name of the database to a failure of the whole database.
-    pub(crate) fn at(self, database: &Path) -> WriteFailure {
+    pub fn at(self, database: &Path) -> WriteFailure {
         match self {
             WriteFailure::Refused(StoreFault::Unavailable(text)) => {
                 let text = format!("{text} (the records are in {})", database.display());
@@ -105,7 +105,7 @@ impl WriteFailure {
     }
 
     /// Returns the error of a closed store.
-    pub(crate) fn closed() -> WriteFailure {
+    pub fn closed() -> WriteFailure {
         WriteFailure::Stopped(StoreFault::Unavailable(CLOSED.into()))
     }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::clock::steady_milliseconds;
 use crate::node_files::{MarkFile, NodeId, process_name};
+use crate::steady_clock::steady_milliseconds;
 use crate::write_failure::CLOSED;
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
@@ -29,15 +29,15 @@ const POLL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The times of a claim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ClaimTimes {
+pub struct ClaimTimes {
     /// Time for which a claim lasts without a renewal.
-    pub(crate) claim: Duration,
+    pub claim: Duration,
     /// Time after a confirmation in which records in memory are used.
-    pub(crate) confirmed: Duration,
+    pub confirmed: Duration,
     /// Age of a confirmation at which an idle node renews its claim.
-    pub(crate) renewal: Duration,
+    pub renewal: Duration,
     /// Pause between two looks at the claim of another node.
-    pub(crate) poll: Duration,
+    pub poll: Duration,
 }
 
 impl Default for ClaimTimes {
@@ -53,30 +53,31 @@ impl Default for ClaimTimes {
 
 impl ClaimTimes {
     /// Returns the pause between two looks at the age of the confirmation.
-    pub(crate) fn keeping_pause(&self) -> Duration {
+    pub fn keeping_pause(&self) -> Duration {
         self.renewal / 3
     }
 
     /// Returns the time after which another node counts an expired claim as given up, by its own
     /// clock: a node that reaches the database renews its claim within this time. The clock of the
     /// database may jump at a failover.
-    pub(crate) fn silence(&self) -> Duration {
+    pub fn silence(&self) -> Duration {
         self.renewal + self.keeping_pause() + self.poll
     }
 }
 
 /// A process that claims a database.
 #[derive(Clone)]
-pub(crate) struct ClaimingNode {
+pub struct ClaimingNode {
     /// Random bytes of this opening.
-    pub(crate) holder: [u8; 16],
+    pub holder: [u8; 16],
     /// The data directory of the process; `None` before its first opening of a database.
-    pub(crate) node: Option<NodeId>,
+    pub node: Option<NodeId>,
     /// The process in the messages of other nodes.
-    pub(crate) place: String,
-    pub(crate) times: ClaimTimes,
+    pub place: String,
+    /// The times of its claim.
+    pub times: ClaimTimes,
     /// The file with the last known commit.
-    pub(crate) mark: Arc<MarkFile>,
+    pub mark: Arc<MarkFile>,
 }
 
 impl ClaimingNode {
@@ -84,7 +85,7 @@ impl ClaimingNode {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no random bytes.
-    pub(crate) fn of_process(
+    pub fn of_process(
         node: Option<NodeId>,
         mark: MarkFile,
         times: ClaimTimes,
@@ -95,7 +96,7 @@ impl ClaimingNode {
 }
 
 /// The certainty that a claim holds.
-pub(crate) struct ClaimWatch {
+pub struct ClaimWatch {
     /// The database, for messages.
     database: PathBuf,
     confirmed_time: u64,
@@ -108,7 +109,7 @@ pub(crate) struct ClaimWatch {
 impl ClaimWatch {
     /// Creates the watch of a claim on `database` that a transaction took. The steady clock read
     /// `begun` before the transaction.
-    pub(crate) fn new(database: PathBuf, times: &ClaimTimes, begun: u64) -> ClaimWatch {
+    pub fn new(database: PathBuf, times: &ClaimTimes, begun: u64) -> ClaimWatch {
         let confirmed_time = u64::try_from(times.confirmed.as_millis()).unwrap_or(u64::MAX);
         let certain_until = AtomicU64::new(begun.saturating_add(confirmed_time));
         ClaimWatch { database, confirmed_time, certain_until, lost: OnceLock::new() }
@@ -116,42 +117,42 @@ impl ClaimWatch {
 
     /// Records that a transaction renewed the claim. The steady clock read `begun` before the
     /// transaction. Changes nothing after the end. Called by one transaction at a time.
-    pub(crate) fn confirm(&self, begun: u64) {
+    pub fn confirm(&self, begun: u64) {
         if !self.is_ended() {
             self.certain_until.store(begun.saturating_add(self.confirmed_time), Ordering::Relaxed);
         }
     }
 
     /// Returns the time since the last confirmation.
-    pub(crate) fn age(&self) -> Duration {
+    pub fn age(&self) -> Duration {
         let until = self.certain_until.load(Ordering::Relaxed);
         let confirmed = until.saturating_sub(self.confirmed_time);
         Duration::from_millis(steady_milliseconds().saturating_sub(confirmed))
     }
 
     /// Records the loss of the claim, for good.
-    pub(crate) fn lose(&self, reason: &str) {
+    pub fn lose(&self, reason: &str) {
         self.lost.get_or_init(|| reason.to_owned());
         self.end();
     }
 
     /// Ends the use of records in memory, before the claim is given back. No transaction runs.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.certain_until.store(0, Ordering::Relaxed);
     }
 
     /// Returns whether the claim is lost or was given back.
-    pub(crate) fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.certain_until.load(Ordering::Relaxed) == 0
     }
 
     /// Returns whether the claim was not confirmed for too long, and may be confirmed again.
-    pub(crate) fn is_in_doubt(&self) -> bool {
+    pub fn is_in_doubt(&self) -> bool {
         !self.is_ended() && self.check().is_err()
     }
 
     /// Returns the reason for the loss of the claim.
-    pub(crate) fn lost(&self) -> Option<&str> {
+    pub fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
     }
 
@@ -159,7 +160,7 @@ impl ClaimWatch {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the claim is lost, or was not confirmed for too long.
-    pub(crate) fn check(&self) -> Result<(), StoreFault> {
+    pub fn check(&self) -> Result<(), StoreFault> {
         let certain_until = self.certain_until.load(Ordering::Relaxed);
         if steady_milliseconds() < certain_until {
             return Ok(());

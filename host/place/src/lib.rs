@@ -1,0 +1,19 @@
+//! The places of a store, without any operation of a database: the data directory and its lock, the
+//! address of a PostgreSQL database, the node of a data directory, and its claim on a database that
+//! several machines reach.
+//!
+//! The modules in order: a module imports only from modules to its left.
+//!
+//! ```text
+//! steady_clock → disk_space → postgres_place → options → write_failure → directory → node_files
+//! → claim_watch
+//! ```
+
+pub mod claim_watch;
+pub mod directory;
+pub mod disk_space;
+pub mod node_files;
+pub mod options;
+pub mod postgres_place;
+pub mod steady_clock;
+pub mod write_failure;
