@@ -42,7 +42,7 @@ fn server_without_claim_refuses_and_seals_itself() {
     let database = Postgres::start();
     let mut server = prepared();
     server.start_with(&on(&database)).expect("the database is free");
-    database.query("UPDATE bulkhead_writer SET holder = NULL");
+    database.query("UPDATE bulkhead_node SET holder = NULL");
     until_true("the server seals itself", NOTICED, || seal_status(&server)["sealed"] == true);
     server.wait_for_print("database-claim-lost");
     server.root().read("sys/mounts").expect(503);

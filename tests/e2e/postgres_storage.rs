@@ -229,7 +229,7 @@ fn check_names_claim_and_lost_commits() {
     let (code, output) = storage.check(&["server", "--check", "--config"], &other);
     assert!(code == 1 && output.contains("in use by another node"), "{output}");
     assert!(server.stop(), "{}", server.printed());
-    storage.postgres.query("UPDATE vault.bulkhead_writer SET commits = 0");
+    storage.postgres.query("UPDATE vault.bulkhead_node SET commits = 0");
     for arguments in [["server", "--check", "--config"], ["operator", "diagnose", "-config"]] {
         let (code, output) = storage.check(&arguments, &file);
         assert!(code == 1 && output.contains("acknowledged writes are lost"), "{output}");

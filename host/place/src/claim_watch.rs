@@ -16,6 +16,7 @@ use crate::steady_clock::steady_milliseconds;
 use crate::write_failure::CLOSED;
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
+use bulkhead_wire::hexadecimal;
 
 /// Time for which a claim lasts after its last renewal, by the clock of the database.
 const CLAIM_TIME: Duration = Duration::from_secs(15);
@@ -92,6 +93,13 @@ impl ClaimingNode {
     ) -> Result<ClaimingNode, StoreFault> {
         let (holder, place, mark) = (cipher::random()?, process_name(), Arc::new(mark));
         Ok(ClaimingNode { holder, node, place, times, mark })
+    }
+
+    /// Returns the name of the row of the node in the database: the data directory in hexadecimal
+    /// digits. A process without a directory has a row of its own.
+    #[must_use]
+    pub fn row_name(&self) -> String {
+        hexadecimal::text(self.node.as_deref().unwrap_or(&self.holder))
     }
 }
 

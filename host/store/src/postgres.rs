@@ -17,12 +17,12 @@
 //! - **Transactions that write are serializable**, and run one after another on a single connection
 //!   of this process. The database refuses write skew and phantoms of other processes with 40001;
 //!   such a transaction is repeated a bounded number of times.
-//! - **Every commit changes the row of `writer`**, and so holds the lock of this row until the
+//! - **Every commit changes the row of its node**, and so holds the lock of this row until the
 //!   commit is decided. The inspection of an unknown outcome first waits for the lock
 //!   (`PostgresDatabase::look_up_stamps`): otherwise a commit that is still on its way would be
 //!   reported as not stored.
-//! - **The same statement checks and renews the claim of this node** (`held_claim`): without the
-//!   claim, and if the database has fewer commits than this process knows of, the statement changes
+//! - **The same statement checks and renews the claim of this process** (`held_claim`): without the
+//!   claim, and if the database has fewer commits of the node than this process knows of, the statement changes
 //!   no row, and the transaction is rolled back.
 //! - **Counters of stored bytes** are changed by the statement that writes the rows, from the sizes
 //!   of the new rows and of the rows that are replaced.
@@ -46,6 +46,7 @@ mod login_files;
 mod long_reads;
 mod measured_sizes;
 mod meta_table;
+mod node_rows;
 mod pooler_check;
 mod postgres_error;
 mod readers;

@@ -96,7 +96,7 @@ fn change(place: &StorePlace<'_>, statement: &str) {
 
 /// Holds a lock against all others, in a session of its own.
 fn lock_all(place: &StorePlace<'_>) -> Child {
-    let sql = "BEGIN; LOCK TABLE bulkhead_record, bulkhead_writer; SELECT pg_sleep(600)";
+    let sql = "BEGIN; LOCK TABLE bulkhead_record, bulkhead_node; SELECT pg_sleep(600)";
     let mut psql = place.database.postgres.psql_at(place.database.postgres.port, sql);
     psql.args(["-d", &place.database.name]).stdout(Stdio::null()).stderr(Stdio::null());
     let session = psql.spawn().expect("psql can be started");

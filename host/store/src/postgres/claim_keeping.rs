@@ -16,7 +16,8 @@ use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
 use super::connections::{BrokenTransaction, PostgresDatabase, WriterSlot, pause_before};
-use super::held_claim::{self, ClaimVerdict, ClaimWait, HeldClaim};
+use super::held_claim::{self, HeldClaim};
+use super::node_rows::{self, ClaimVerdict, ClaimWait};
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
 use super::server_address::{TableNames, name_of};
@@ -61,15 +62,18 @@ impl PostgresDatabase {
         let mut writer = self.writer().await;
         let begun = steady_milliseconds();
         let mut connection = self.begin(&mut writer).await?;
-        let found = held_claim::find(&mut connection, &self.tables, "").await?;
+        node_rows::gate_passage(&self.tables).fetch(&mut connection).await?;
+        let found = node_rows::find(&mut connection, &self.tables).await?;
         let verdict = match &found {
             Some(found) => wait.judge(found, (self.name(), node))?,
             None => return Err(ClaimFault::Refused(no_row(self.name()))),
         };
         let taken = match verdict {
             ClaimVerdict::Free => {
-                let rows = held_claim::taking(&self.tables, node)?.fetch(&mut connection).await?;
-                rows.first().map(held_claim::number_of).transpose()?
+                let [ending, taking] = held_claim::taking(&self.tables, node)?;
+                ending.fetch(&mut connection).await?;
+                let rows = taking.fetch(&mut connection).await?;
+                rows.first().map(node_rows::number_of).transpose()?
             }
             ClaimVerdict::Pending => None,
         };
@@ -189,7 +193,7 @@ impl From<StoreFault> for ClaimFault {
 
 fn no_row(database: &Path) -> StoreFault {
     StoreFault::Refused(format!(
-        "{} has lost the row of its claim, in the table of the writer; restore the database from a \
+        "{} has lost the first row of its table of nodes; restore the database from a \
          backup",
         database.display()
     ))
@@ -204,7 +208,7 @@ pub(crate) async fn check_claim(
     let mut wait = ClaimWait::default();
     loop {
         let mut connection = connector.connect().await?;
-        let found = held_claim::find(&mut connection, &tables, "").await;
+        let found = node_rows::find(&mut connection, &tables).await;
         discard(connection).await;
         let Some(found) = found? else { return Err(no_row(&name_of(place))) };
         match wait.judge(&found, (&name_of(place), node))? {

@@ -29,8 +29,9 @@ use bulkhead_record::cipher;
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;
 
-use super::held_claim::{self, HeldClaim};
+use super::held_claim::HeldClaim;
 use super::measured_sizes::MeasuredSizes;
+use super::node_rows;
 use super::pooler_check;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::{SessionPool, discard};
@@ -40,7 +41,7 @@ use super::server_settings;
 use super::statement_draft::{StatementDraft, run_script, run_script_within};
 
 /// Begins a transaction that writes. The limits end the transaction of a client that is gone,
-/// which would otherwise hold the lock of the row of `writer` until the server's TCP keepalive,
+/// which would otherwise hold the lock of the row of its node until the server's TCP keepalive,
 /// often for hours.
 const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE; \
      SET LOCAL statement_timeout = '30s'; \
@@ -318,13 +319,13 @@ impl PostgresDatabase {
     ) -> Result<i64, BrokenTransaction> {
         match (rows.first(), self.claim()) {
             (Some(row), claim) => {
-                let number = held_claim::number_of(row)?;
+                let number = node_rows::number_of(row)?;
                 let checked = claim.map_or(Ok(()), |claim| claim.check_number(number, own));
                 checked.map(|()| number).map_err(BrokenTransaction::Fenced)
             }
             (None, Some(claim)) => {
-                let found = held_claim::find(connection, &self.tables, "").await?;
-                Err(BrokenTransaction::Fenced(claim.loss(found.as_ref())))
+                let found = node_rows::find(connection, &self.tables).await?;
+                Err(BrokenTransaction::Fenced(claim.loss(&found.unwrap_or_default())))
             }
             (None, None) => Err(BrokenTransaction::Fenced(String::new())),
         }

@@ -13,7 +13,7 @@ use bulkhead_record::record::Address;
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_questions::GroupQuestions;
 use super::group_writes;
-use super::held_claim;
+use super::node_rows;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
 use super::statement_draft::{StatementDraft, run_script};
@@ -103,10 +103,14 @@ impl PostgresDatabase {
     ) -> Result<Vec<PgRow>, PostgresError> {
         let mut connection = self.connect().await?;
         run_script(&mut connection, BEGIN_INSPECTION).await?;
-        let last = held_claim::lock(&self.tables).fetch(&mut connection).await?;
+        let lock = match self.claim() {
+            Some(claim) => claim.lock(&self.tables)?,
+            None => node_rows::gate_lock(&self.tables),
+        };
+        let last = lock.fetch(&mut connection).await?;
         if let (Some(claim), Some(last)) = (self.claim(), last.first()) {
             // The commit with the lost answer must not be lost later without a word.
-            claim.note_commit(held_claim::number_of(last)?);
+            claim.note_commit(node_rows::number_of(last)?);
         }
         let rows = match statement {
             Some(statement) => statement.fetch(&mut connection).await?,

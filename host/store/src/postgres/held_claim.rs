@@ -1,27 +1,20 @@
-//! The claim of a node in the row of `writer`: its statements, and the judgement of the claim of
-//! another node.
+//! The claim of this process in the row of its node, and the statements that check, renew and give
+//! back the claim.
 //!
-//! This file prevents two nodes from writing at the same time: the statement that counts a commit
-//! also checks and renews the claim, so that a transaction of a node without the claim changes no
-//! row of `writer`, and is rolled back.
+//! This file prevents writes of a node that others count as dead: the statement that counts a
+//! commit also checks and renews the claim, so that a transaction of a node without the claim
+//! changes no row of `node`, and is rolled back.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use sqlx::Row as _;
-use sqlx::postgres::{PgConnection, PgRow};
-
 use bulkhead_place::claim_watch::{ClaimWatch, ClaimingNode};
-use bulkhead_place::steady_clock::steady_milliseconds;
-use bulkhead_record::fault::StoreFault;
 
+use super::node_rows::{GATE, NodeRow};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
-
-/// Name of the row with the claim. All nodes share one row, so that one node at a time writes.
-const ROW: &str = "store";
 
 /// A claim that this process took.
 pub(super) struct HeldClaim {
@@ -111,26 +104,39 @@ impl HeldClaim {
     /// As [`HeldClaim::renewal`].
     pub(super) fn release(&self, tables: &TableNames) -> Result<StatementDraft, PostgresError> {
         let text = format!(
-            "UPDATE {} SET holder = NULL, node = NULL, place = NULL, since = NULL, until = NULL \
-             WHERE name = '{ROW}' AND holder = $1",
-            tables.writer
+            "UPDATE {} SET holder = NULL, place = NULL, since = NULL, until = NULL \
+             WHERE name = $1 AND holder = $2",
+            tables.node
         );
-        StatementDraft::of(text).with(self.node.holder.as_slice())
+        let statement = StatementDraft::of(text).with(self.node.row_name())?;
+        statement.with(self.node.holder.as_slice())
     }
 
-    /// Returns the reason why no row has the claim, in a sentence.
-    pub(super) fn loss(&self, found: Option<&FoundClaim>) -> String {
+    /// Returns the statement that waits until every transaction of this process that counts a
+    /// commit is decided, and returns the number of the last commit.
+    ///
+    /// # Errors
+    /// As [`HeldClaim::renewal`].
+    pub(super) fn lock(&self, tables: &TableNames) -> Result<StatementDraft, PostgresError> {
+        let text = format!("SELECT commits FROM {} WHERE name = $1 FOR UPDATE", tables.node);
+        StatementDraft::of(text).with(self.node.row_name())
+    }
+
+    /// Returns the reason why no row has the claim, in a sentence. `rows` are the rows of all
+    /// nodes.
+    pub(super) fn loss(&self, rows: &[NodeRow]) -> String {
         let (database, known) = (self.database.display(), self.commits());
-        match found {
-            Some(found) if found.commits < known => {
-                self.node.mark.lost_commits(&self.database, found.commits, known)
-            }
-            Some(FoundClaim { holder: Some(_), place, since, .. }) => format!(
+        let own = rows.iter().find(|row| row.name == self.node.row_name());
+        if let Some(own) = own.filter(|own| own.commits < known) {
+            return self.node.mark.lost_commits(&self.database, own.commits, known);
+        }
+        match rows.iter().find(|row| row.holder.is_some()) {
+            Some(NodeRow { place, since, .. }) => format!(
                 "{database} belongs to another node since {since}: {place}; the claim of this node \
                  had expired; this node answers and writes nothing more; stop one of the nodes, \
                  and unseal or restart this node to take part again"
             ),
-            _ => format!(
+            None => format!(
                 "the claim of this node was removed from {database}, as by a restore of the \
                  tables; this node answers and writes nothing more; check the database, and \
                  unseal or restart this node"
@@ -146,11 +152,12 @@ impl HeldClaim {
         tables: &TableNames,
         change: &str,
     ) -> Result<(), PostgresError> {
+        let name = statement.bind(self.node.row_name())?;
         let holder = statement.bind(self.node.holder.as_slice())?;
         let commits = statement.bind(self.commits())?;
-        let (writer, until) = (&tables.writer, end_of(self.node.times.claim));
+        let (node, until) = (&tables.node, end_of(self.node.times.claim));
         statement.add(&format!(
-            "UPDATE {writer} SET {change}until = {until} WHERE name = '{ROW}' \
+            "UPDATE {node} SET {change}until = {until} WHERE name = {name} \
              AND holder = {holder} AND commits >= {commits} RETURNING commits"
         ));
         Ok(())
@@ -178,166 +185,37 @@ pub(super) fn add_count(
             statement.mark_as_count();
         }
         None => {
-            statement.add(&format!("UPDATE {} SET {COUNT} WHERE name = '{ROW}'", tables.writer));
+            statement.add(&format!("UPDATE {} SET {COUNT} WHERE name = '{GATE}'", tables.node));
         }
     }
     Ok(())
 }
 
-/// Returns the columns of the row besides its name, for the creation of the table.
-pub(super) const CLAIM_COLUMNS: &str = "commits bigint NOT NULL,
-             holder bytea,
-             node bytea,
-             place text,
-             since timestamptz,
-             until timestamptz";
-
-/// Returns the statement that inserts the row without a claim.
-pub(super) fn insertion(tables: &TableNames) -> String {
-    format!("INSERT INTO {} (name, commits) VALUES ('{ROW}', 0)", tables.writer)
-}
-
-/// Returns the statement that numbers the commits of other tables after `commits`.
-pub(super) fn continuation(tables: &TableNames, commits: i64) -> String {
-    let (writer, next) = (&tables.writer, commits.saturating_add(1));
-    format!("UPDATE {writer} SET commits = greatest(commits, {next}) WHERE name = '{ROW}'")
-}
-
-/// Returns the statement that waits until every transaction that counts a commit is decided, and
-/// returns the number of the last commit.
-pub(super) fn lock(tables: &TableNames) -> StatementDraft {
-    let writer = &tables.writer;
-    StatementDraft::of(format!("SELECT commits FROM {writer} WHERE name = '{ROW}' FOR UPDATE"))
-}
-
-/// Returns the number of a commit from the row of a statement.
-///
-/// # Errors
-/// The error of the driver for a column of another type.
-pub(super) fn number_of(row: &PgRow) -> Result<i64, PostgresError> {
-    Ok(row.try_get("commits")?)
-}
-
-/// The row of the claim, as found in the database.
-pub(super) struct FoundClaim {
-    pub(super) commits: i64,
-    holder: Option<Vec<u8>>,
-    node: Option<Vec<u8>>,
-    place: String,
-    since: String,
-    until: String,
-    /// By the clock of the database.
-    is_live: bool,
-}
-
-/// Reads the row of the claim; `None` without a row. `ending` follows the statement.
-///
-/// # Errors
-/// The error of the database.
-pub(super) async fn find(
-    connection: &mut PgConnection,
-    tables: &TableNames,
-    ending: &str,
-) -> Result<Option<FoundClaim>, PostgresError> {
-    let text = format!(
-        "SELECT commits, holder, node, coalesce(place, '') AS place, \
-             coalesce(since::text, '') AS since, coalesce(until::text, '') AS until, \
-             coalesce(until > CURRENT_TIMESTAMP, false) AS is_live \
-         FROM {} WHERE name = '{ROW}'{ending}",
-        tables.writer
-    );
-    let rows = StatementDraft::of(text).fetch(connection).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some(FoundClaim {
-        commits: number_of(row)?,
-        holder: row.try_get("holder")?,
-        node: row.try_get("node")?,
-        place: row.try_get("place")?,
-        since: row.try_get("since")?,
-        until: row.try_get("until")?,
-        is_live: row.try_get("is_live")?,
-    }))
-}
-
-/// The meaning of a found claim for a node that wants to take the claim.
-pub(super) enum ClaimVerdict {
-    /// The node may take the claim.
-    Free,
-    /// The claim is neither renewed nor expired so far.
-    Pending,
-}
-
-/// The looks at the claim of another node.
-#[derive(Default)]
-pub(super) struct ClaimWait {
-    /// Holder and end of the claim at the first look, and the reading of the steady clock.
-    seen: Option<(Option<Vec<u8>>, String, u64)>,
-}
-
-impl ClaimWait {
-    /// Judges the claim for `node`. A claim of the same data directory is free, because the lock of
-    /// the directory proves that its process is dead. A claim that nobody renews for its whole time
-    /// is free, too, whatever the clock of the database says. A claim that expired by the clock of
-    /// the database is free after the silence of its times.
-    ///
-    /// # Errors
-    /// [`StoreFault::Refused`] if another process holds the claim and renews the claim, or if the
-    /// database has fewer commits than the node knows of.
-    pub(super) fn judge(
-        &mut self,
-        found: &FoundClaim,
-        (database, node): (&Path, &ClaimingNode),
-    ) -> Result<ClaimVerdict, StoreFault> {
-        let marked = node.mark.commits();
-        if found.commits < marked {
-            let text = node.mark.lost_commits(database, found.commits, marked);
-            return Err(StoreFault::Refused(text));
-        }
-        let is_own = found.node.is_some() && found.node == node.node;
-        if found.holder.is_none() || is_own {
-            return Ok(ClaimVerdict::Free);
-        }
-        let now = steady_milliseconds();
-        let Some((holder, until, since)) = &self.seen else {
-            self.seen = Some((found.holder.clone(), found.until.clone(), now));
-            return Ok(ClaimVerdict::Pending);
-        };
-        if *holder != found.holder || *until != found.until {
-            return Err(StoreFault::Refused(format!(
-                "{} is in use by another node: {}, since {}; its claim was renewed and lasts until \
-                 {}; a single node at a time works on a database; stop the other node first",
-                database.display(),
-                found.place,
-                found.since,
-                found.until
-            )));
-        }
-        let unchanged = Duration::from_millis(now.saturating_sub(*since));
-        let limit = match found.is_live {
-            true => node.times.claim,
-            false => node.times.silence().min(node.times.claim),
-        };
-        Ok(match unchanged >= limit {
-            true => ClaimVerdict::Free,
-            false => ClaimVerdict::Pending,
-        })
-    }
-}
-
-/// Returns the statement that takes the claim for `node`.
+/// Returns the statements that take the claim for `node`, and end the claim of every other node: a
+/// commit of the other node changes no row from then on. The opening counts as a commit, and the
+/// last statement returns its number: a directory has a mark from its first opening on.
 ///
 /// # Errors
 /// As [`HeldClaim::renewal`].
 pub(super) fn taking(
     tables: &TableNames,
     node: &ClaimingNode,
-) -> Result<StatementDraft, PostgresError> {
-    let text = format!(
-        "UPDATE {} SET holder = $1, node = $2, place = $3, since = CURRENT_TIMESTAMP, \
-         until = {} WHERE name = '{ROW}' RETURNING commits",
-        tables.writer,
-        end_of(node.times.claim)
+) -> Result<[StatementDraft; 2], PostgresError> {
+    let (table, until) = (&tables.node, end_of(node.times.claim));
+    let name = node.row_name();
+    let ending = format!(
+        "UPDATE {table} SET holder = NULL, place = NULL, since = NULL, until = NULL \
+         WHERE name <> $1 AND holder IS NOT NULL"
     );
-    let statement = StatementDraft::of(text).with(node.holder.as_slice())?;
-    statement.with(node.node.as_deref())?.with(node.place.as_str())
+    let taking = format!(
+        "INSERT INTO {table} AS present (name, commits, holder, place, since, until) \
+         VALUES ($1, 1, $2, $3, CURRENT_TIMESTAMP, {until}) \
+         ON CONFLICT (name) DO UPDATE SET commits = present.commits + 1, \
+             holder = excluded.holder, place = excluded.place, \
+             since = excluded.since, until = excluded.until \
+         RETURNING present.commits"
+    );
+    let ending = StatementDraft::of(ending).with(name.clone())?;
+    let taking = StatementDraft::of(taking).with(name)?.with(node.holder.as_slice())?;
+    Ok([ending, taking.with(node.place.as_str())?])
 }

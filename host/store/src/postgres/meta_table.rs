@@ -19,7 +19,7 @@ use bulkhead_record::rows::SealedRow;
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_commit::RETURN_TIME;
 use super::group_writes;
-use super::held_claim::{self, CLAIM_COLUMNS};
+use super::node_rows::{self, NODE_COLUMNS};
 use super::postgres_error::PostgresError;
 use super::readers::discard;
 use super::schema_rights::{self, TablePresence};
@@ -253,7 +253,7 @@ pub(super) fn schema_row() -> MetaChange {
 
 /// Returns the statements that create the tables.
 pub(super) fn creation(tables: &TableNames) -> String {
-    let TableNames { record, meta, stored, writer, .. } = tables;
+    let TableNames { record, meta, stored, node, .. } = tables;
     let [by_due, by_owner, by_lane_due] = INDEXES.map(|index| tables.local_name_of(index));
     format!(
         "CREATE TABLE {meta} (
@@ -281,11 +281,11 @@ pub(super) fn creation(tables: &TableNames) -> String {
              mount text COLLATE \"C\" NOT NULL PRIMARY KEY,
              bytes bigint NOT NULL
          );
-         CREATE TABLE {writer} (
+         CREATE TABLE {node} (
              name text COLLATE \"C\" NOT NULL PRIMARY KEY,
-             {CLAIM_COLUMNS}
+             {NODE_COLUMNS}
          );
          {};",
-        held_claim::insertion(tables)
+        node_rows::gate_insertion(tables)
     )
 }

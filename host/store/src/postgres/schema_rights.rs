@@ -116,7 +116,7 @@ pub(super) async fn check_tables(
 }
 
 /// Returns whether tables that exist were created by hand and never used: no identity, no records,
-/// and the row of the writer.
+/// and the gate of the nodes.
 ///
 /// # Errors
 /// The error of the database.
@@ -127,7 +127,7 @@ pub(super) async fn are_unused(
     let text = format!(
         "SELECT 1 FROM {} WHERE name = 'store' AND NOT EXISTS (SELECT 1 FROM {}) \
          AND NOT EXISTS (SELECT 1 FROM {})",
-        tables.writer, tables.meta, tables.record
+        tables.node, tables.meta, tables.record
     );
     Ok(!StatementDraft::of(text).fetch(connection).await?.is_empty())
 }

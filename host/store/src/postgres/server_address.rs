@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bulkhead_place::postgres_place::PostgresPlace;
 
 /// The tables that the schema creates. A schema with only some of them belongs to another program.
-pub(super) const TABLES: [&str; 4] = ["meta", "record", "stored", "writer"];
+pub(super) const TABLES: [&str; 4] = ["meta", "node", "record", "stored"];
 
 /// The names of the tables, with their schema and in quotation marks.
 #[derive(Clone, Default)]
@@ -17,7 +17,7 @@ pub(super) struct TableNames {
     pub(super) record: String,
     pub(super) meta: String,
     pub(super) stored: String,
-    pub(super) writer: String,
+    pub(super) node: String,
 }
 
 impl TableNames {
@@ -65,7 +65,7 @@ impl TableNames {
         names.record = names.name_of("record");
         names.meta = names.name_of("meta");
         names.stored = names.name_of("stored");
-        names.writer = names.name_of("writer");
+        names.node = names.name_of("node");
         names
     }
 }

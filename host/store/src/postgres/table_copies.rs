@@ -18,8 +18,8 @@ use bulkhead_record::fault::StoreFault;
 
 use super::connections::COMMIT;
 use super::group_writes::COLUMNS;
-use super::held_claim::{self, ClaimVerdict, ClaimWait};
 use super::meta_table::{self, INDEXES};
+use super::node_rows::{self, ClaimVerdict, ClaimWait};
 use super::postgres_error::WritePhase;
 use super::readers::discard;
 use super::server_address::{TABLES, TableNames, name_of};
@@ -47,12 +47,12 @@ pub(crate) async fn copy_tables(
 ) -> Result<(), StoreFault> {
     let (present, copy) = (TableNames::of(place), TableNames::copy(place, number));
     let mut script = format!("{COPY_LIMIT}; {}; {}; ", removal(&copy), meta_table::creation(&copy));
-    script.push_str(&format!("DELETE FROM {}; ", copy.writer));
+    script.push_str(&format!("DELETE FROM {}; ", copy.node));
     for (table, columns, order) in [
         ("meta", "name, value", "name"),
         ("record", COLUMNS, "number"),
         ("stored", "mount, bytes", "mount"),
-        ("writer", "name, commits", "name"),
+        ("node", "name, commits", "name"),
     ] {
         let (to, from) = (copy.name_of(table), present.name_of(table));
         script.push_str(&format!(
@@ -168,15 +168,16 @@ async fn exchange(
     filled: &TableNames,
 ) -> Result<bool, StoreFault> {
     let (present, replaced) = (TableNames::of(place), TableNames::replaced(place));
-    let (mut connection, commits) = begin_unclaimed(place, node).await?;
+    let (mut connection, has_tables) = begin_unclaimed(place, node).await?;
     let mut script = format!(
         "{RENAMING_LIMIT}; {}; {}{}",
         removal(&replaced),
         renaming(&present, &replaced, "IF EXISTS "),
         renaming(filled, &present, "")
     );
-    // Other nodes of the cluster remember the numbers of the replaced tables.
-    script.extend(commits.map(|commits| held_claim::continuation(&present, commits)));
+    if has_tables {
+        script.push_str(&node_rows::continuation(&present, &replaced));
+    }
     // Directly before the exchange: a process that dies in between has no mark.
     let exchanged = match node.mark.remove() {
         Ok(()) => match run_script(&mut connection, &script).await {
@@ -191,33 +192,33 @@ async fn exchange(
 }
 
 /// Begins a transaction in which no other node takes the claim of the tables in use, once no other
-/// node holds the claim. The tables may be missing. Returns the number of the last commit, too.
+/// node holds the claim. Returns whether there are tables, too.
 ///
 /// # Errors
 /// As [`exchange_tables`].
 async fn begin_unclaimed(
     place: &PostgresPlace,
     node: &ClaimingNode,
-) -> Result<(PgConnection, Option<i64>), StoreFault> {
+) -> Result<(PgConnection, bool), StoreFault> {
     let (connector, tables) = (ServerConnector::new(place), TableNames::of(place));
     let mut wait = ClaimWait::default();
     loop {
         let mut connection = connector.connect().await?;
-        let has_tables = match held_claim::find(&mut connection, &tables, "").await {
+        let has_tables = match node_rows::find(&mut connection, &tables).await {
             Ok(_) => true,
             Err(error) if error.is_unknown_table() => false,
             Err(error) => return Err(error.into()),
         };
         run_script(&mut connection, "BEGIN; SET LOCAL statement_timeout = '30s'").await?;
         if !has_tables {
-            return Ok((connection, None));
+            return Ok((connection, false));
         }
-        match held_claim::find(&mut connection, &tables, " FOR UPDATE").await? {
-            Some(found) => match wait.judge(&found, (&name_of(place), node))? {
-                ClaimVerdict::Free => return Ok((connection, Some(found.commits))),
-                ClaimVerdict::Pending => {}
-            },
-            None => return Ok((connection, None)),
+        node_rows::gate_lock(&tables).fetch(&mut connection).await?;
+        let Some(rows) = node_rows::find(&mut connection, &tables).await? else {
+            return Ok((connection, true));
+        };
+        if wait.judge(&rows, (&name_of(place), node))? == ClaimVerdict::Free {
+            return Ok((connection, true));
         }
         discard(connection).await;
         sleep(node.times.poll).await;

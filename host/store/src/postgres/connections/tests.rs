@@ -279,7 +279,7 @@ async fn abandoned_write_leaves_nothing_and_store_continues() {
     put(&store, data("a"), "1").await;
     let mut lock = database(&store).connect().await.unwrap();
     run_script(&mut lock, "BEGIN").await.unwrap();
-    let lock_text = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.writer);
+    let lock_text = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.node);
     run_script(&mut lock, &lock_text).await.unwrap();
     let abandoned = tokio::spawn({
         let store = Arc::clone(&store);
@@ -301,7 +301,7 @@ async fn decision_is_awaited_while_transaction_is_open() {
     let (_scratch, store, _) = opened().await;
     let mut lock = database(&store).connect().await.unwrap();
     run_script(&mut lock, "BEGIN").await.unwrap();
-    let lock_text = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.writer);
+    let lock_text = format!("SELECT * FROM {} FOR UPDATE", database(&store).tables.node);
     run_script(&mut lock, &lock_text).await.unwrap();
     let decision = tokio::spawn({
         let store = Arc::clone(&store);

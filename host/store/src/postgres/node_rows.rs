@@ -1,0 +1,194 @@
+//! The rows of the table `node`: one for each node that ever opened the store, with the claim of
+//! its process and the number of its commits, and one row, the gate, that belongs to no node.
+//!
+//! This file prevents two nodes that work on the database although one of the two knows nothing of
+//! the other: a node takes its claim in a transaction that changes the gate and looks at all rows.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_record::fault::StoreFault;
+
+use super::postgres_error::PostgresError;
+use super::server_address::TableNames;
+use super::statement_draft::StatementDraft;
+
+/// Name of the row that each opening, copy and exchange of the tables locks.
+pub(super) const GATE: &str = "store";
+
+/// The columns of a row besides its name, for the creation of the table.
+pub(super) const NODE_COLUMNS: &str = "commits bigint NOT NULL,
+             holder bytea,
+             place text,
+             since timestamptz,
+             until timestamptz";
+
+/// Returns the statement that inserts the gate.
+pub(super) fn gate_insertion(tables: &TableNames) -> String {
+    format!("INSERT INTO {} (name, commits) VALUES ('{GATE}', 0)", tables.node)
+}
+
+/// Returns the statements that number the commits of each node in `present`, which took the place
+/// of the tables `replaced`, after those in the replaced tables: nodes remember their numbers.
+pub(super) fn continuation(present: &TableNames, replaced: &TableNames) -> String {
+    format!(
+        "INSERT INTO {} AS present (name, commits) SELECT name, commits + 1 FROM {} \
+         ON CONFLICT (name) DO UPDATE SET commits = greatest(present.commits, excluded.commits); ",
+        present.node, replaced.node
+    )
+}
+
+/// Returns the statement that changes the gate: of two openings at the same time, one waits.
+pub(super) fn gate_passage(tables: &TableNames) -> StatementDraft {
+    let node = &tables.node;
+    StatementDraft::of(format!("UPDATE {node} SET commits = commits + 1 WHERE name = '{GATE}'"))
+}
+
+/// Returns the statement that waits until every transaction without a claim is decided.
+pub(super) fn gate_lock(tables: &TableNames) -> StatementDraft {
+    let node = &tables.node;
+    StatementDraft::of(format!("SELECT commits FROM {node} WHERE name = '{GATE}' FOR UPDATE"))
+}
+
+/// Returns the number of a commit from the row of a statement.
+///
+/// # Errors
+/// The error of the driver for a column of another type.
+pub(super) fn number_of(row: &PgRow) -> Result<i64, PostgresError> {
+    Ok(row.try_get("commits")?)
+}
+
+/// The row of a node, as found in the database.
+pub(super) struct NodeRow {
+    pub(super) name: String,
+    pub(super) commits: i64,
+    pub(super) holder: Option<Vec<u8>>,
+    pub(super) place: String,
+    pub(super) since: String,
+    until: String,
+    /// By the clock of the database.
+    is_live: bool,
+}
+
+/// Reads the rows of all nodes; `None` without the gate.
+///
+/// # Errors
+/// The error of the database.
+pub(super) async fn find(
+    connection: &mut PgConnection,
+    tables: &TableNames,
+) -> Result<Option<Vec<NodeRow>>, PostgresError> {
+    let text = format!(
+        "SELECT name, commits, holder, coalesce(place, '') AS place, \
+             coalesce(since::text, '') AS since, coalesce(until::text, '') AS until, \
+             coalesce(until > CURRENT_TIMESTAMP, false) AS is_live \
+         FROM {} ORDER BY name",
+        tables.node
+    );
+    let mut has_gate = false;
+    let mut nodes = Vec::new();
+    for row in StatementDraft::of(text).fetch(connection).await? {
+        let node = parse(&row)?;
+        match node.name == GATE {
+            true => has_gate = true,
+            false => nodes.push(node),
+        }
+    }
+    Ok(has_gate.then_some(nodes))
+}
+
+fn parse(row: &PgRow) -> Result<NodeRow, PostgresError> {
+    Ok(NodeRow {
+        name: row.try_get("name")?,
+        commits: number_of(row)?,
+        holder: row.try_get("holder")?,
+        place: row.try_get("place")?,
+        since: row.try_get("since")?,
+        until: row.try_get("until")?,
+        is_live: row.try_get("is_live")?,
+    })
+}
+
+/// The meaning of the found rows for a node that wants to take its claim.
+#[derive(PartialEq, Eq)]
+pub(super) enum ClaimVerdict {
+    /// The node may take its claim.
+    Free,
+    /// The claim of another node is neither renewed nor expired so far.
+    Pending,
+}
+
+/// The looks at the claims of other nodes.
+#[derive(Default)]
+pub(super) struct ClaimWait {
+    /// By node: holder and end of the claim at the first look, and the reading of the steady clock.
+    seen: BTreeMap<String, (Option<Vec<u8>>, String, u64)>,
+}
+
+impl ClaimWait {
+    /// Judges the rows for `node`. A claim of the same data directory is free, because the lock of
+    /// the directory proves that its process is dead. A claim that nobody renews for its whole time
+    /// is free, too, whatever the clock of the database says. A claim that expired by the clock of
+    /// the database is free after the silence of its times.
+    ///
+    /// # Errors
+    /// [`StoreFault::Refused`] if another process holds a claim and renews the claim, or if the
+    /// database has fewer commits of the node than the node knows of.
+    pub(super) fn judge(
+        &mut self,
+        rows: &[NodeRow],
+        (database, node): (&Path, &ClaimingNode),
+    ) -> Result<ClaimVerdict, StoreFault> {
+        let (name, marked) = (node.row_name(), node.mark.commits());
+        let stored = rows.iter().find(|row| row.name == name).map_or(0, |row| row.commits);
+        if stored < marked {
+            let text = node.mark.lost_commits(database, stored, marked);
+            return Err(StoreFault::Refused(text));
+        }
+        let mut verdict = ClaimVerdict::Free;
+        for other in rows.iter().filter(|row| row.name != name && row.holder.is_some()) {
+            if self.judge_other(other, (database, node))? == ClaimVerdict::Pending {
+                verdict = ClaimVerdict::Pending;
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn judge_other(
+        &mut self,
+        found: &NodeRow,
+        (database, node): (&Path, &ClaimingNode),
+    ) -> Result<ClaimVerdict, StoreFault> {
+        let now = steady_milliseconds();
+        let Some((holder, until, since)) = self.seen.get(&found.name) else {
+            let look = (found.holder.clone(), found.until.clone(), now);
+            self.seen.insert(found.name.clone(), look);
+            return Ok(ClaimVerdict::Pending);
+        };
+        if *holder != found.holder || *until != found.until {
+            return Err(StoreFault::Refused(format!(
+                "{} is in use by another node: {}, since {}; its claim was renewed and lasts until \
+                 {}; a single node at a time works on a database; stop the other node first",
+                database.display(),
+                found.place,
+                found.since,
+                found.until
+            )));
+        }
+        let unchanged = Duration::from_millis(now.saturating_sub(*since));
+        let limit = match found.is_live {
+            true => node.times.claim,
+            false => node.times.silence().min(node.times.claim),
+        };
+        Ok(match unchanged >= limit {
+            true => ClaimVerdict::Free,
+            false => ClaimVerdict::Pending,
+        })
+    }
+}
