@@ -66,6 +66,17 @@ impl ClaimTimes {
     }
 }
 
+/// The other nodes that may work on a database together with a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeSharing {
+    /// No other node.
+    #[default]
+    Alone,
+    /// Other nodes that also share the database. Each writes what it changes, and reads what the
+    /// others change.
+    Shared,
+}
+
 /// A process that claims a database.
 #[derive(Clone)]
 pub struct ClaimingNode {
@@ -77,12 +88,15 @@ pub struct ClaimingNode {
     pub place: String,
     /// The times of its claim.
     pub times: ClaimTimes,
+    /// The other nodes beside the process.
+    pub sharing: NodeSharing,
     /// The file with the last known commit.
     pub mark: Arc<MarkFile>,
 }
 
 impl ClaimingNode {
-    /// Returns this process as a claimant, with the node and the mark of its data directory.
+    /// Returns this process as a claimant that works alone, with the node and the mark of its data
+    /// directory.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no random bytes.
@@ -92,7 +106,7 @@ impl ClaimingNode {
         times: ClaimTimes,
     ) -> Result<ClaimingNode, StoreFault> {
         let (holder, place, mark) = (cipher::random()?, process_name(), Arc::new(mark));
-        Ok(ClaimingNode { holder, node, place, times, mark })
+        Ok(ClaimingNode { holder, node, place, times, sharing: NodeSharing::Alone, mark })
     }
 
     /// Returns the name of the row of the node in the database: the data directory in hexadecimal

@@ -29,6 +29,8 @@ pub struct StateQuestions<'a> {
     pub counters: BTreeSet<&'a str>,
     /// Addresses of which the counted bytes of the rows are needed.
     pub sizes: BTreeSet<&'a Address>,
+    /// Numbers of commits of nodes, by name, after which the changed addresses are needed.
+    pub known_commits: Option<BTreeMap<String, i64>>,
 }
 
 /// The answers to [`StateQuestions`]. An address without a row has no entry.
@@ -44,6 +46,10 @@ pub struct CommittedState<'a> {
     pub counters: BTreeMap<&'a str, u64>,
     /// The counted bytes of the rows.
     pub sizes: BTreeMap<&'a Address, u64>,
+    /// The addresses that changed after the known commits.
+    pub changed: BTreeSet<Address>,
+    /// Any address may have changed after the known commits.
+    pub has_gap: bool,
 }
 
 /// The state of an address, reduced to the part needed for comparisons.
@@ -64,4 +70,6 @@ pub struct GroupWrites<'a> {
     pub deletes: Vec<&'a Address>,
     /// Changes to the rows of the store's identity.
     pub identity: Vec<MetaChange>,
+    /// The writing node waits until other nodes have read the changes.
+    pub is_awaited: bool,
 }

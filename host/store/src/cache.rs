@@ -4,9 +4,9 @@
 //! This file prevents a stale record from staying after a commit. Before a commit is acknowledged,
 //! every record written by the commit is evicted, and a read that began before a commit leaves
 //! nothing behind. A record that a unit of work read and then put is cached as put, because a state
-//! machine reads back the last write. A single process owns the directory, so no other process can
-//! change a record. If a unit of work used a stale record meanwhile, the stamp makes the commit
-//! fail.
+//! machine reads back the last write. What another process of a shared database changes is evicted
+//! by the next read of changes (`crate::change_watch`). If a unit of work used a stale record
+//! meanwhile, the stamp makes the commit fail.
 //!
 //! The cache holds a single state: that of the last commit whose records were evicted. Between a
 //! commit and the eviction, a reader may find the newer state in the database. Addresses that the
@@ -19,6 +19,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use bulkhead_wire::sync;
 
+use crate::change_watch::ReadNumber;
+use crate::foreign_changes::is_followed;
 use crate::work::CommitRequest;
 use bulkhead_record::record::{Address, Record, Space, Stamp};
 
@@ -31,9 +33,16 @@ const ENTRY_BYTES: usize = 256;
 /// A record and the stamp of the row; `None` if there is no record.
 pub(crate) type StampedRecord = Option<(Stamp, Record)>;
 
+/// A record in memory.
+struct CachedRecord {
+    found: StampedRecord,
+    /// Any later read of changes settles the record.
+    read: ReadNumber,
+}
+
 #[derive(Default)]
 struct CacheContents {
-    records: HashMap<Address, StampedRecord>,
+    records: HashMap<Address, CachedRecord>,
     bytes: usize,
     commits: u64,
     /// Addresses that the current commit writes. Commits do not overlap.
@@ -47,22 +56,22 @@ impl CacheContents {
     fn insert(
         &mut self,
         address: &Address,
-        found: StampedRecord,
-    ) -> Option<HashMap<Address, StampedRecord>> {
+        cached: CachedRecord,
+    ) -> Option<HashMap<Address, CachedRecord>> {
         self.remove(address);
-        let bytes = size(address, &found);
+        let bytes = size(address, &cached.found);
         let outgrown = (self.bytes + bytes > MOST_BYTES).then(|| {
             self.bytes = 0;
             mem::take(&mut self.records)
         });
         self.bytes += bytes;
-        self.records.insert(address.clone(), found);
+        self.records.insert(address.clone(), cached);
         outgrown
     }
 
     fn remove(&mut self, address: &Address) {
-        if let Some(found) = self.records.remove(address) {
-            self.bytes = self.bytes.saturating_sub(size(address, &found));
+        if let Some(cached) = self.records.remove(address) {
+            self.bytes = self.bytes.saturating_sub(size(address, &cached.found));
         }
     }
 }
@@ -78,22 +87,32 @@ impl RecordCache {
     /// far, which the caller passes to [`RecordCache::keep`] together with the record read.
     pub(crate) fn find(&self, address: &Address) -> Result<StampedRecord, u64> {
         let contents = self.lock();
-        contents.records.get(address).cloned().ok_or(contents.commits)
+        let cached = contents.records.get(address);
+        cached.map(|cached| cached.found.clone()).ok_or(contents.commits)
     }
 
-    /// Returns `true` if all these records, or their absence, are cached with these stamps. They
-    /// then belong to a single state, because all writes pass this process and this cache.
-    pub(crate) fn holds(&self, stamps: &BTreeMap<Address, Option<Stamp>>) -> bool {
+    /// Returns `true` if all these records, or their absence, are cached with these stamps, and
+    /// were settled by the read of changes `ended` or before. They then belong to a single state.
+    pub(crate) fn holds(
+        &self,
+        stamps: &BTreeMap<Address, Option<Stamp>>,
+        ended: ReadNumber,
+    ) -> bool {
         let contents = self.lock();
         stamps.iter().all(|(address, stamp)| {
-            let cached_record = contents.records.get(address);
-            cached_record.is_some_and(|found| found.as_ref().map(|(stamp, _)| *stamp) == *stamp)
+            let cached = contents.records.get(address).filter(|cached| cached.read < ended);
+            cached.is_some_and(|cached| cached.found.as_ref().map(|(stamp, _)| *stamp) == *stamp)
         })
     }
 
     /// Caches a record that was read, unless there was a commit since `commits` were counted, or
-    /// this record is being written.
-    pub(crate) fn keep(&self, commits: u64, address: &Address, found: &StampedRecord) {
+    /// this record is being written. `read` is the last read of changes that began.
+    pub(crate) fn keep(
+        &self,
+        (commits, read): (u64, ReadNumber),
+        address: &Address,
+        found: &StampedRecord,
+    ) {
         let mut contents = self.lock();
         if !is_worth_caching(address, found)
             || contents.commits != commits
@@ -102,13 +121,20 @@ impl RecordCache {
         {
             return;
         }
-        let outgrown = contents.insert(address, found.clone());
+        let outgrown = contents.insert(address, CachedRecord { found: found.clone(), read });
         drop(contents);
         // Wiping many records takes time; no reader has to wait meanwhile.
         drop(outgrown);
     }
 
-    /// Evicts everything when the store is closed.
+    /// Evicts records that another process changed. Reads in progress leave nothing behind.
+    pub(crate) fn evict<'a>(&self, changed: impl Iterator<Item = &'a Address>) {
+        let mut contents = self.lock();
+        contents.commits += 1;
+        changed.for_each(|address| contents.remove(address));
+    }
+
+    /// Evicts everything, when the store is closed, or any record may have changed.
     pub(crate) fn clear(&self) {
         let mut contents = self.lock();
         contents.bytes = 0;
@@ -139,14 +165,18 @@ impl RecordCache {
     /// Starts a write, before the commit. Records cached for these addresses stay, and no newer
     /// record is cached until the write ends.
     pub(crate) fn begin_writing<'a>(&self, written: impl Iterator<Item = &'a Address>) {
-        let hot = written.filter(|address| is_cacheable(address.space)).cloned();
+        let hot = written.filter(|address| is_followed(address.space)).cloned();
         self.lock().being_written.extend(hot);
     }
 
     /// Ends a write, even if the commit failed or its outcome is unknown. Evicts everything that
     /// the commit may have written, and caches the records in use of the units that were `stored`,
-    /// in order.
-    pub(crate) fn end_writing<'a>(&self, stored: impl Iterator<Item = &'a CommitRequest>) {
+    /// in order; `read` is the last read of changes that began.
+    pub(crate) fn end_writing<'a>(
+        &self,
+        stored: impl Iterator<Item = &'a CommitRequest>,
+        read: ReadNumber,
+    ) {
         let mut outgrown = Vec::new();
         let mut contents = self.lock();
         contents.commits += 1;
@@ -159,7 +189,7 @@ impl RecordCache {
             for (address, stamp, record) in &work.writes.in_use {
                 let found = Some((*stamp, record.clone()));
                 if is_worth_caching(address, &found) {
-                    outgrown.extend(contents.insert(address, found));
+                    outgrown.extend(contents.insert(address, CachedRecord { found, read }));
                 }
             }
         }
@@ -190,15 +220,9 @@ impl RecordCache {
     }
 }
 
-/// Returns `true` for the kinds of record worth caching. Leases, reservations and timers are many
-/// and read once or twice; the code of a component would push out everything else.
-fn is_cacheable(space: Space) -> bool {
-    matches!(space, Space::Core | Space::Data | Space::Token)
-}
-
 /// Returns `false` for absent tokens: a caller without a token can invent any number of names.
 fn is_worth_caching(address: &Address, found: &StampedRecord) -> bool {
-    is_cacheable(address.space) && (found.is_some() || address.space != Space::Token)
+    is_followed(address.space) && (found.is_some() || address.space != Space::Token)
 }
 
 fn size(address: &Address, found: &StampedRecord) -> usize {
@@ -210,6 +234,11 @@ mod tests {
     use super::*;
     use crate::IndexColumns;
     use crate::RecordBody;
+
+    /// The last read of changes that began.
+    const NOW: ReadNumber = ReadNumber(1);
+    /// A later read of changes.
+    const LATER: ReadNumber = ReadNumber(2);
 
     fn address() -> Address {
         Address::new(Space::Data, "role")
@@ -231,11 +260,11 @@ mod tests {
     fn read_record_is_cached_until_written() {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
-        cache.keep(commits, &address(), &found(b"old"));
+        cache.keep((commits, NOW), &address(), &found(b"old"));
         assert_eq!(body(&cache).unwrap(), b"old");
         cache.begin_writing([address()].iter());
         assert_eq!(body(&cache).unwrap(), b"old");
-        cache.end_writing([].iter());
+        cache.end_writing([].iter(), NOW);
         assert_eq!(body(&cache), None);
     }
 
@@ -244,9 +273,9 @@ mod tests {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([address()].iter());
-        cache.keep(commits, &address(), &found(b"new"));
+        cache.keep((commits, NOW), &address(), &found(b"new"));
         let other = Address::new(Space::Data, "another");
-        cache.keep(commits, &other, &None);
+        cache.keep((commits, NOW), &other, &None);
         assert_eq!(body(&cache), None);
         assert!(matches!(cache.find(&other), Ok(None)));
     }
@@ -254,16 +283,15 @@ mod tests {
     #[test]
     fn reads_hold_only_if_all_are_cached_unchanged() {
         let cache = RecordCache::default();
-        cache.keep(0, &address(), &found(b"x"));
-        cache.keep(0, &Address::new(Space::Data, "absent"), &None);
-        let holds = |stamps: &[(&str, Option<Stamp>)]| {
-            cache.holds(
-                &stamps
-                    .iter()
-                    .map(|(key, stamp)| (Address::new(Space::Data, *key), *stamp))
-                    .collect(),
-            )
+        cache.keep((0, NOW), &address(), &found(b"x"));
+        cache.keep((0, NOW), &Address::new(Space::Data, "absent"), &None);
+        let holds_after = |stamps: &[(&str, Option<Stamp>)], ended| {
+            let stamps =
+                stamps.iter().map(|(key, stamp)| (Address::new(Space::Data, *key), *stamp));
+            cache.holds(&stamps.collect(), ended)
         };
+        let holds = |stamps: &[(&str, Option<Stamp>)]| holds_after(stamps, LATER);
+        assert!(!holds_after(&[("absent", None)], NOW), "not settled");
         assert!(holds(&[("role", Some(Stamp([1; 16]))), ("absent", None)]));
         assert!(!holds(&[("role", Some(Stamp([2; 16]))), ("absent", None)]));
         assert!(!holds(&[("role", None)]));
@@ -276,8 +304,8 @@ mod tests {
         let cache = RecordCache::default();
         let commits = cache.find(&address()).err().unwrap();
         cache.begin_writing([].iter());
-        cache.end_writing([].iter());
-        cache.keep(commits, &address(), &found(b"old"));
+        cache.end_writing([].iter(), NOW);
+        cache.keep((commits, NOW), &address(), &found(b"old"));
         assert_eq!(body(&cache), None);
     }
 
@@ -286,30 +314,30 @@ mod tests {
         let cache = RecordCache::default();
         cache.begin_writing([address()].iter());
         cache.begin_doubt();
-        cache.end_writing([].iter());
+        cache.end_writing([].iter(), NOW);
         let commits = cache.find(&address()).err().unwrap();
-        cache.keep(commits, &address(), &found(b"old"));
+        cache.keep((commits, NOW), &address(), &found(b"old"));
         assert_eq!(body(&cache), None);
         cache.end_doubt();
-        cache.keep(commits, &address(), &found(b"old"));
+        cache.keep((commits, NOW), &address(), &found(b"old"));
         assert_eq!(body(&cache), None, "the read began before the decision");
         let commits = cache.find(&address()).err().unwrap();
-        cache.keep(commits, &address(), &found(b"new"));
+        cache.keep((commits, NOW), &address(), &found(b"new"));
         assert_eq!(body(&cache).as_deref(), Some(b"new".as_slice()));
     }
 
     #[test]
     fn absence_is_cached_and_leases_are_not() {
         let cache = RecordCache::default();
-        cache.keep(0, &address(), &None);
+        cache.keep((0, NOW), &address(), &None);
         assert!(matches!(cache.find(&address()), Ok(None)));
         let lease = Address::new(Space::Lease, "a");
-        cache.keep(0, &lease, &found(b"x"));
+        cache.keep((0, NOW), &lease, &found(b"x"));
         assert!(cache.find(&lease).is_err());
         let token = Address::new(Space::Token, "invented");
-        cache.keep(0, &token, &None);
+        cache.keep((0, NOW), &token, &None);
         assert!(cache.find(&token).is_err(), "whoever invents tokens fills no memory");
-        cache.keep(0, &token, &found(b"x"));
+        cache.keep((0, NOW), &token, &found(b"x"));
         assert!(cache.find(&token).is_ok());
         cache.clear();
         assert!(cache.find(&token).is_err() && cache.find(&address()).is_err());
@@ -320,7 +348,7 @@ mod tests {
         let cache = RecordCache::default();
         for number in 0..70 {
             let large = vec![0; 1 << 20];
-            cache.keep(0, &Address::new(Space::Data, number.to_string()), &found(&large));
+            cache.keep((0, NOW), &Address::new(Space::Data, number.to_string()), &found(&large));
         }
         let contents = cache.lock();
         assert!(

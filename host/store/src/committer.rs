@@ -159,16 +159,26 @@ impl CommitGroup {
             let ended = self.works.iter().zip(&outcomes);
             ended.filter(|(_, outcome)| outcome.is_ok()).map(|(work, _)| work)
         };
-        cache.end_writing(stored());
+        cache.end_writing(stored(), self.data.changes.last_begun());
         folders.end_writing(written());
         watched.ring(written());
         if let Some(due) = stored().filter_map(CommitRequest::earliest_due).min() {
             self.data.alarm.ring(due);
         }
         self.data.activity.commits.add(stored().count() as u64);
-        for (answer, outcome) in self.answers.into_iter().zip(outcomes) {
-            // If the request has gone away, the unit is stored all the same.
-            let _ = answer.send(outcome);
+        let waits = |work: &CommitRequest, outcome: &CommitOutcome| {
+            self.data.changes.is_shared() && outcome.is_ok() && work.needs_other_nodes()
+        };
+        let mut waiting = Vec::new();
+        for ((work, answer), outcome) in self.works.iter().zip(self.answers).zip(outcomes) {
+            match waits(work, &outcome) {
+                true => waiting.push((answer, outcome)),
+                // If the request has gone away, the unit is stored all the same.
+                false => drop(answer.send(outcome)),
+            }
+        }
+        if !waiting.is_empty() {
+            tokio::spawn(answer_once_in_force(self.data, waiting));
         }
     }
 
@@ -213,6 +223,17 @@ impl CommitGroup {
     }
 }
 
+/// Answers requests whose changes other nodes must not miss. The next group does not wait.
+async fn answer_once_in_force(
+    data: Arc<OpenData>,
+    waiting: Vec<(oneshot::Sender<CommitOutcome>, CommitOutcome)>,
+) {
+    data.await_others().await;
+    for (answer, outcome) in waiting {
+        drop(answer.send(outcome));
+    }
+}
+
 /// Attempts the commit anew, with a new plan, while other processes interfere.
 async fn attempt_repeatedly(
     data: &OpenData,
@@ -245,11 +266,14 @@ async fn attempt(
     let mut plan = CommitPlan::default();
     let time = data.time.due();
     let planned = &mut plan;
-    let questions = plan::questions_about(works, &data.stored);
+    let questions = plan::questions_about(works, (&data.stored, &data.changes));
     let committing = database.commit_group(questions, move |committed| {
         *planned = CommitPlan::make(data, works, committed);
         let planned: &CommitPlan<'_> = planned;
         let mut writes = planned.any_commits().then(|| planned.writes())?;
+        let committed = works.iter().zip(&planned.outcomes).filter(|(_, outcome)| outcome.is_ok());
+        writes.is_awaited = data.changes.is_shared()
+            && committed.map(|(work, _)| work).any(CommitRequest::needs_other_nodes);
         writes.identity.extend(time.map(identity::time_row));
         Some(writes)
     });

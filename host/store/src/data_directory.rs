@@ -25,7 +25,7 @@ use crate::database::{Database, DatabasePlace};
 use crate::identity::{self, StoreIdentity};
 use crate::open_data::OpenData;
 use crate::store::Store;
-use bulkhead_place::claim_watch::ClaimTimes;
+use bulkhead_place::claim_watch::{ClaimTimes, NodeSharing};
 use bulkhead_place::directory::{self, DirectoryLock, HeldDirectory};
 use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::body::RecordBody;
@@ -56,6 +56,7 @@ pub struct DataDirectory {
     /// Lock held while a restore is prepared and put in place.
     restoring: Arc<Mutex<()>>,
     claim_times: ClaimTimes,
+    sharing: NodeSharing,
 }
 
 struct DirectoryProperties {
@@ -122,8 +123,8 @@ impl DataDirectory {
         directory::remove_unfinished_restores(&options.directory)?;
         copies::finish_put_back(&options.directory)?;
         let (known, restoring, clock) = (RwLock::default(), Arc::default(), Arc::new(clock));
-        let claim_times = ClaimTimes::default();
-        Ok(DataDirectory { options, clock, lock, known, restoring, claim_times })
+        let (claim_times, sharing) = (ClaimTimes::default(), NodeSharing::Alone);
+        Ok(DataDirectory { options, clock, lock, known, restoring, claim_times, sharing })
     }
 
     /// Returns store time, also while the data are sealed.

@@ -6,7 +6,8 @@
 //! two states. A number changes after the commit can be read and before the commit is acknowledged;
 //! until then the number holds for no reader.
 //!
-//! Numbers are kept in memory, because all writes pass this process, and only for folders that were
+//! Numbers are kept in memory: all writes pass this process, or are read as changes of other nodes
+//! (`crate::change_watch`). Numbers are kept only for folders that were
 //! asked for: a commit pays nothing for other folders. A forgotten folder gets a new number. No
 //! number is given twice, not even by a later process.
 
@@ -103,6 +104,11 @@ impl FolderNumbers {
     /// Forgets all folders, so that no number that was given is valid any more.
     pub(crate) fn forget(&self) {
         self.lock().mounts.clear();
+    }
+
+    /// Gives new numbers to folders in which another process wrote.
+    pub(crate) fn note_changes<'a>(&self, changed: impl Iterator<Item = &'a Address>) {
+        self.lock().visit(changed, |folder, fresh| folder.number = fresh);
     }
 
     /// Starts a write, before the commit.

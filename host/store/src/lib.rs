@@ -41,7 +41,7 @@
 //!
 //! ```text
 //! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
-//! → write_queue → folders → snapshot_places → postgres → sqlite → database
+//! → foreign_changes → change_watch → write_queue → folders → snapshot_places → postgres → sqlite → database
 //! → identity → revision → work → cache → stored → open_data → plan → committer → store
 //! → data_directory → scan → unit → dev_seal → snapshot → migration
 //! ```
@@ -50,12 +50,14 @@ pub use bulkhead_record::failpoint;
 mod activity;
 mod alarm;
 mod cache;
+mod change_watch;
 mod clock;
 mod committer;
 mod data_directory;
 mod database;
 mod dev_seal;
 mod folders;
+mod foreign_changes;
 mod identity;
 mod migration;
 mod open_data;

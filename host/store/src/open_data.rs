@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::sync::Mutex;
 
 use crate::activity::ActivityCounters;
 use crate::alarm::WorkerAlarm;
 use crate::cache::{RecordCache, StampedRecord};
+use crate::change_watch::ChangeWatch;
 use crate::clock::StoreClock;
 use crate::database::Database;
 use crate::folders::FolderNumbers;
@@ -17,6 +19,7 @@ use crate::watched_keys::WatchedKeys;
 use crate::work::ReadSet;
 use crate::write_queue::ContendedKey;
 use bulkhead_place::directory::HeldDirectory;
+use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::record::Address;
@@ -36,6 +39,7 @@ pub(crate) struct OpenData {
     pub(crate) time: TimeMark,
     pub(crate) stored: StoredBytes,
     pub(crate) snapshots: SnapshotPlaces,
+    pub(crate) changes: ChangeWatch,
     /// The name of this opening.
     pub(crate) epoch: String,
     /// `None` once the store is closed.
@@ -58,6 +62,7 @@ impl OpenData {
             Some(holder) => holder,
             None => cipher::random()?,
         };
+        let changes = ChangeWatch::new(database.shared_row());
         Ok(OpenData {
             database,
             epoch: hexadecimal::text(&epoch),
@@ -70,6 +75,7 @@ impl OpenData {
             time: TimeMark::new(clock),
             stored: StoredBytes::default(),
             snapshots: SnapshotPlaces::default(),
+            changes,
             directory: Mutex::new(Some(directory)),
         })
     }
@@ -80,7 +86,7 @@ impl OpenData {
     /// [`StoreFault::Damaged`] if the record does not open, [`StoreFault::Unavailable`] if the
     /// database cannot be read, or the claim on the database is lost or in doubt.
     pub(crate) async fn read(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
-        self.database.check_claim()?;
+        self.check_fresh().await?;
         let commits = match self.cache.find(address) {
             Ok(record) => {
                 self.activity.cache_hits.increment();
@@ -92,7 +98,7 @@ impl OpenData {
         // Boxed, like every rarely needed future here: otherwise each awaiting future would be as
         // large, and requests move such futures several times.
         let found = Box::pin(self.fetch(address)).await?;
-        self.cache.keep(commits, address, &found);
+        self.cache.keep((commits, self.changes.last_begun()), address, &found);
         Ok(found)
     }
 
@@ -109,14 +115,88 @@ impl OpenData {
         &self,
         reads: &ReadSet,
     ) -> Result<Option<ContendedKey>, StoreFault> {
-        self.database.check_claim()?;
+        self.check_fresh().await?;
         let changed = match reads.only_keys() {
-            Some(keys) if self.cache.holds(keys) => None,
-            _ => Box::pin(self.database.find_changed(reads)).await?,
+            Some(keys) if self.cache.holds(keys, self.changes.last_ended()) => None,
+            _ => Box::pin(self.find_changed_in_database(reads)).await?,
         };
         // Checked last: a folder number that holds now also held at the moment of the other checks.
         Ok(changed
             .or_else(|| reads.changed_folder(|name, number| self.folders.holds(name, number))))
+    }
+
+    async fn find_changed_in_database(
+        &self,
+        reads: &ReadSet,
+    ) -> Result<Option<ContendedKey>, StoreFault> {
+        let changed = self.database.find_changed(reads).await?;
+        self.note_contended(changed.as_ref());
+        if changed.is_none() && reads.has_folders() {
+            // A folder that another node changed before the check has another number by then.
+            self.changes.await_next().await?;
+        }
+        Ok(changed)
+    }
+
+    /// Evicts a record that another node changed, so that a repetition does not find the record
+    /// again.
+    pub(crate) fn note_contended(&self, contended: Option<&ContendedKey>) {
+        if let Some(ContendedKey::Record(address)) = contended
+            && self.changes.is_shared()
+        {
+            self.cache.evict(std::iter::once(address));
+        }
+    }
+
+    /// Checks that records in memory may be used. Waits for a read of changes that is late.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the claim on the database is lost or in doubt, or the changes
+    /// of other nodes cannot be read.
+    async fn check_fresh(&self) -> Result<(), StoreFault> {
+        self.database.check_claim()?;
+        match self.changes.check() {
+            Ok(()) => Ok(()),
+            Err(_) => Box::pin(self.changes.await_fresh()).await,
+        }
+    }
+
+    /// Waits until the commits of this process so far are in force on every node.
+    pub(crate) async fn await_others(&self) {
+        let commit = self.database.own_commits();
+        self.changes.await_others(commit, || self.database.seen_by_all().boxed()).await;
+    }
+
+    /// Reads what other nodes committed, evicts what they changed, and writes the progress of this
+    /// node.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn read_changes(&self) -> Result<(), StoreFault> {
+        let _reading = self.changes.hold_reading().await;
+        let Some((number, begun, known)) = self.changes.begin() else { return Ok(()) };
+        let found = self.database.read_changes(&known).await?;
+        if found.has_gap {
+            self.cache.clear();
+            self.folders.forget();
+            self.watched.ring_all();
+        } else if !found.addresses.is_empty() {
+            let changed = || found.addresses.iter();
+            self.cache.evict(changed());
+            self.folders.note_changes(changed());
+            self.watched.ring(changed());
+        }
+        self.changes.end((number, begun), found.known.clone());
+        if found.is_awaited || self.changes.is_progress_due() {
+            let begun = steady_milliseconds();
+            if self.database.write_progress(&found.known).await? {
+                self.changes.note_progress(begun);
+            }
+        }
+        if found.has_silent_node {
+            self.database.end_silent_claims().await?;
+        }
+        Ok(())
     }
 
     /// Returns the number of the folder `name`, which changes with each commit that writes in the

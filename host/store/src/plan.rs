@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::change_watch::ChangeWatch;
 use crate::database::Database;
 use crate::open_data::OpenData;
 use crate::revision::{self, RevisionPlan};
@@ -44,15 +45,20 @@ impl PlannedWrite<'_> {
 }
 
 /// Returns the questions about all remembered reads, about counters of revisions, and about the
-/// stored bytes of mounts without certain room according to `stored_bytes`.
+/// stored bytes of mounts without certain room according to `stored_bytes`. Units that rely on
+/// folders also ask for what other nodes wrote after the last read of `changes`.
 pub(crate) fn questions_about<'a>(
     works: &'a [CommitRequest],
-    stored_bytes: &StoredBytes,
+    (stored_bytes, changes): (&StoredBytes, &ChangeWatch),
 ) -> StateQuestions<'a> {
     let mut questions = StateQuestions::default();
     works.iter().for_each(|work| ask_reads(&mut questions, &work.reads));
     revision::ask(&mut questions, works.iter().filter_map(|work| work.writes.revised.as_ref()));
     stored::ask(&mut questions, works, stored_bytes);
+    if works.iter().any(|work| work.reads.has_folders()) {
+        // What other nodes wrote meanwhile counts as written before the group.
+        questions.known_commits = changes.known().map(|known| known.numbers);
+    }
     questions
 }
 
@@ -106,6 +112,7 @@ impl<'a> CommitPlan<'a> {
             let outcome = match obstacle {
                 None => plan.add(seal, work),
                 Some(contended) => {
+                    data.note_contended(Some(&contended));
                     work.report(contended);
                     Err(StoreFault::Conflict)
                 }
@@ -131,7 +138,7 @@ impl<'a> CommitPlan<'a> {
         GroupWrites {
             puts: self.written.values().filter_map(PlannedWrite::row).collect(),
             deletes: deleted.map(|(address, _)| *address).collect(),
-            identity: Vec::new(),
+            ..GroupWrites::default()
         }
     }
 
@@ -189,10 +196,13 @@ impl<'a> CommitPlan<'a> {
         changed.map(|(range, _)| ContendedKey::Listing(range.clone()))
     }
 
-    /// Returns `true` if the units so far write data whose keys begin with `folder`.
+    /// Returns `true` if the units so far, or other nodes after the last read of changes, write
+    /// data whose keys begin with `folder`.
     fn writes_below(&self, folder: &str) -> bool {
         let range = KeyRange::new(Space::Data, folder, "");
-        self.written.keys().any(|address| range.contains(address))
+        let CommittedState { changed, has_gap, .. } = &self.committed;
+        let mut written = self.written.keys().copied().chain(changed);
+        *has_gap || written.any(|address| range.contains(address))
     }
 
     fn present(&self, address: &Address) -> Option<AddressState> {

@@ -33,6 +33,7 @@
 //! meaning, and `statement_draft` collects text and values of a statement. Each other file adds the
 //! operations of one subject to [`PostgresDatabase`].
 
+mod change_rows;
 mod claim_keeping;
 mod connections;
 mod database_condition;
@@ -49,6 +50,7 @@ mod meta_table;
 mod node_rows;
 mod pooler_check;
 mod postgres_error;
+mod progress_rows;
 mod readers;
 mod row_queries;
 mod schema_rights;

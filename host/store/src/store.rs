@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use bulkhead_wire::hexadecimal;
 use tokio::sync::{Mutex, watch};
 use zeroize::Zeroizing;
 
@@ -91,7 +92,11 @@ impl Store {
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub async fn living_epochs(&self) -> Result<BTreeSet<String>, StoreFault> {
         self.data.database.check_claim()?;
-        Ok(BTreeSet::from([self.data.epoch.clone()]))
+        if !self.data.changes.is_shared() {
+            return Ok(BTreeSet::from([self.data.epoch.clone()]));
+        }
+        let holders = self.database().living_holders().await?;
+        Ok(holders.iter().map(|holder| hexadecimal::text(holder)).collect())
     }
 
     /// Returns store time: milliseconds since 1970. Store time advances evenly while the process

@@ -52,6 +52,11 @@ impl WatchedKeys {
             bell.notify_one();
         }
     }
+
+    /// Rings all bells, because any key may have changed.
+    pub(crate) fn ring_all(&self) {
+        sync::lock(&self.bells).values().flatten().for_each(|bell| bell.notify_one());
+    }
 }
 
 impl KeyWatch {

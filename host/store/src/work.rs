@@ -12,7 +12,7 @@ use crate::write_queue::{ContendedKey, TicketState};
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::range::KeyRange;
-use bulkhead_record::record::{Address, Record, Stamp};
+use bulkhead_record::record::{Address, Record, Space, Stamp};
 use bulkhead_record::rows::SealedRow;
 use bulkhead_record::stored_limit::{self, StoredLimit};
 use bulkhead_wire::call_limits::{COMMIT_BYTES, COMMIT_READS, COMMIT_RECORDS};
@@ -132,6 +132,11 @@ impl ReadSet {
         self.folders.len()
     }
 
+    /// Returns whether the unit relies on a folder.
+    pub(crate) fn has_folders(&self) -> bool {
+        !self.folders.is_empty()
+    }
+
     /// Returns the first folder whose number has changed.
     pub(crate) fn changed_folder(&self, has: impl Fn(&str, u64) -> bool) -> Option<ContendedKey> {
         let changed = self.folders.iter().find(|(name, number)| !has(name, **number));
@@ -237,6 +242,17 @@ impl CommitRequest {
         let counter = self.writes.revised.iter().map(|revised| &revised.counter);
         let sealed = self.writes.puts.iter().map(|row| &row.address);
         sealed.chain(&self.writes.deletes).chain(revised).chain(counter)
+    }
+
+    /// Returns whether the answer must wait until other nodes of a shared database have read the
+    /// writes: changes of the host's own records, and of tokens that existed before.
+    pub(crate) fn needs_other_nodes(&self) -> bool {
+        let is_changed = |address: &Address| match address.space {
+            Space::Core => true,
+            Space::Token => self.reads.keys().get(address).is_none_or(Option::is_some),
+            _ => false,
+        };
+        self.addresses().any(is_changed)
     }
 
     /// Returns the written records that count for a mount or a caller, each with its bytes after

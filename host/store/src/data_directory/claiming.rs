@@ -6,6 +6,8 @@
 //! older keyring would later replace the newer keyring.
 
 #[cfg(test)]
+mod shared_database;
+#[cfg(test)]
 mod tests;
 
 use std::path::Path;
@@ -34,7 +36,8 @@ impl DataDirectory {
         let Some(properties) = self.properties() else { return self.check_unmarked() };
         let node = node_files::read_node(self.path())?;
         let mark = MarkFile::open(self.path(), &properties.cluster_name)?;
-        self.place().check_claim(&self.node_with(node, mark)?).await
+        let claimant = ClaimingNode { sharing: self.sharing, ..self.node_with(node, mark)? };
+        self.place().check_claim(&claimant).await
     }
 
     /// Checks that the directory did not belong to a database with data, because the present
@@ -140,7 +143,8 @@ impl DataDirectory {
         node: Option<NodeId>,
         cluster: &str,
     ) -> Result<ClaimingNode, StoreFault> {
-        self.node_with(node, MarkFile::open(self.path(), cluster)?)
+        let claimant = self.node_with(node, MarkFile::open(self.path(), cluster)?)?;
+        Ok(ClaimingNode { sharing: self.sharing, ..claimant })
     }
 
     fn node_with(&self, node: Option<NodeId>, mark: MarkFile) -> Result<ClaimingNode, StoreFault> {

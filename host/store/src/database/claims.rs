@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use super::{Database, DatabasePlace};
+use crate::foreign_changes::{ForeignChanges, KnownCommits};
 use crate::postgres;
 use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
 impl DatabasePlace<'_> {
@@ -97,6 +99,95 @@ impl Database {
         match self {
             Self::Sqlite(_) => None,
             Self::Postgres(database) => database.stopped(),
+        }
+    }
+
+    /// Returns the name of the row of this node if other nodes may write to the database at the
+    /// same time.
+    pub(crate) fn shared_row(&self) -> Option<String> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(database) => database.shared_row(),
+        }
+    }
+
+    /// Reads what other nodes committed after the known commits, in one state of the database.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn read_changes(
+        &self,
+        known: &KnownCommits,
+    ) -> Result<ForeignChanges, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(ForeignChanges::default()),
+            Self::Postgres(database) => database.read_changes(known).await,
+        }
+    }
+
+    /// Returns the number of the last known commit of this process; 0 without a claim.
+    pub(crate) fn own_commits(&self) -> i64 {
+        match self {
+            Self::Sqlite(_) => 0,
+            Self::Postgres(database) => database.own_commits(),
+        }
+    }
+
+    /// Removes the stored changes of this process up to commit `until`. A node that has not read
+    /// them finds a gap.
+    ///
+    /// # Errors
+    /// [`WriteFailure`].
+    pub(crate) async fn forget_changes(&self, until: i64) -> Result<(), WriteFailure> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(database) => database.forget_changes(until).await,
+        }
+    }
+
+    /// Returns the random bytes of the claims of all processes that may commit.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn living_holders(&self) -> Result<Vec<Vec<u8>>, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(Vec::new()),
+            Self::Postgres(database) => database.living_holders().await,
+        }
+    }
+
+    /// Ends the claims of nodes that share the database and have not renewed their claims in time.
+    ///
+    /// # Errors
+    /// [`WriteFailure`].
+    pub(crate) async fn end_silent_claims(&self) -> Result<(), WriteFailure> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(database) => database.end_silent_claims().await,
+        }
+    }
+
+    /// Writes the commits of other nodes that this process has read. Returns `false` if the process
+    /// no longer has its claim.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database does not take the write.
+    pub(crate) async fn write_progress(&self, known: &KnownCommits) -> Result<bool, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(true),
+            Self::Postgres(database) => database.write_progress(known).await,
+        }
+    }
+
+    /// Returns the number of the last commit of this process whose changes every other living node
+    /// has read.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn seen_by_all(&self) -> Result<i64, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(i64::MAX),
+            Self::Postgres(database) => database.seen_by_all().await,
         }
     }
 }

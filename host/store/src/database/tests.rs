@@ -81,13 +81,22 @@ async fn group_writes_rows_and_identity_at_once(tested: TestDatabase) {
     let (first, second) = (row(&store, "a", b"1"), row(&store, "a", b"2"));
     let (old, absent) = (data("old"), data("absent"));
     let identity = vec![(name, Some(b"value".to_vec()))];
-    write(&store, GroupWrites { puts: vec![&first], deletes: vec![&old, &absent], identity }).await;
+    write(
+        &store,
+        GroupWrites {
+            puts: vec![&first],
+            deletes: vec![&old, &absent],
+            identity,
+            ..Default::default()
+        },
+    )
+    .await;
     let addresses = [&first.address, &old, &absent];
     let stamps = database.look_up_stamps(addresses.into_iter()).await.unwrap();
     assert_eq!(stamps, [(&first.address, AddressState::Stamped(first.stamp))].into());
     assert_eq!(database.identity_rows().await.unwrap()[name], b"value");
     let identity = vec![(name, None), ("absent", None)];
-    write(&store, GroupWrites { puts: vec![&second], deletes: vec![], identity }).await;
+    write(&store, GroupWrites { puts: vec![&second], identity, ..Default::default() }).await;
     let found = database.find_row(&second.address).await.unwrap().unwrap();
     assert_eq!((found.stamp, found.sealed), (second.stamp, second.sealed));
     assert!(!database.identity_rows().await.unwrap().contains_key(name));

@@ -98,7 +98,8 @@ impl RecordCopy<'_> {
         let mut questions = StateQuestions::default();
         questions.stamps.extend(rows.iter().map(|row| &row.address));
         let identity = vec![position.row()];
-        let writes = GroupWrites { puts: rows.iter().collect(), deletes: Vec::new(), identity };
+        let puts = rows.iter().collect();
+        let writes = GroupWrites { puts, identity, ..GroupWrites::default() };
         let plan = |found: CommittedState<'_>| found.stamps.is_empty().then_some(writes);
         match self.database.commit_group(questions, plan).await? {
             TransactionOutcome::Committed => Ok(()),

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
@@ -70,9 +71,10 @@ impl PostgresDatabase {
         };
         let taken = match verdict {
             ClaimVerdict::Free => {
-                let [ending, taking] = held_claim::taking(&self.tables, node)?;
-                ending.fetch(&mut connection).await?;
-                let rows = taking.fetch(&mut connection).await?;
+                let mut rows = Vec::new();
+                for statement in held_claim::taking(&self.tables, node)? {
+                    rows = statement.fetch(&mut connection).await?;
+                }
                 rows.first().map(node_rows::number_of).transpose()?
             }
             ClaimVerdict::Pending => None,
@@ -90,6 +92,32 @@ impl PostgresDatabase {
     /// As [`Database::claim_holder`](crate::database::Database::claim_holder).
     pub(crate) fn claim_holder(&self) -> Option<[u8; 16]> {
         Some(self.claim()?.node.holder)
+    }
+
+    /// As [`Database::shared_row`](crate::database::Database::shared_row).
+    pub(crate) fn shared_row(&self) -> Option<String> {
+        let claim = self.claim().filter(|claim| claim.shares());
+        claim.map(|claim| claim.node.row_name())
+    }
+
+    /// As [`Database::living_holders`](crate::database::Database::living_holders).
+    pub(crate) async fn living_holders(&self) -> Result<Vec<Vec<u8>>, StoreFault> {
+        let rows = self.readers.fetch(node_rows::holders(&self.tables)).await?;
+        let holders = rows.iter().map(|row| row.try_get("holder")).collect::<Result<_, _>>();
+        Ok(holders.map_err(PostgresError::from)?)
+    }
+
+    /// As [`Database::end_silent_claims`](crate::database::Database::end_silent_claims).
+    pub(crate) async fn end_silent_claims(&self) -> Result<(), WriteFailure> {
+        let Some(claim) = self.claim() else { return Ok(()) };
+        let statements = claim.ending_silent(&self.tables);
+        let statements = statements.map_err(|error| WriteFailure::Refused(error.into()))?;
+        self.write(&statements).await
+    }
+
+    /// As [`Database::own_commits`](crate::database::Database::own_commits).
+    pub(crate) fn own_commits(&self) -> i64 {
+        self.claim().map_or(0, HeldClaim::commits)
     }
 
     /// As [`Database::claim_pause`](crate::database::Database::claim_pause).

@@ -15,9 +15,10 @@ use bulkhead_record::committed_state::{
     AddressState, CommittedState, RequestedRange, StateQuestions,
 };
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::record::{Address, Stamp};
+use bulkhead_record::record::{Address, Space, Stamp};
 use bulkhead_record::rows::SealedRow;
 
+use super::change_rows;
 use super::group_writes::ROW_SIZE;
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
@@ -45,6 +46,7 @@ mod branch {
     pub(super) const ROWS: i16 = 3;
     pub(super) const COUNTERS: i16 = 4;
     pub(super) const SIZES: i16 = 5;
+    pub(super) const CHANGES: i16 = 6;
 }
 
 /// The questions of a group, in the order of their places.
@@ -54,6 +56,7 @@ pub(super) struct GroupQuestions<'a> {
     rows: Vec<&'a Address>,
     counters: Vec<&'a str>,
     sizes: Vec<&'a Address>,
+    known_commits: Option<BTreeMap<String, i64>>,
 }
 
 impl<'a> GroupQuestions<'a> {
@@ -64,6 +67,7 @@ impl<'a> GroupQuestions<'a> {
             rows: questions.rows.into_iter().collect(),
             counters: questions.counters.into_iter().collect(),
             sizes: questions.sizes.into_iter().collect(),
+            known_commits: questions.known_commits,
         }
     }
 
@@ -91,6 +95,11 @@ impl<'a> GroupQuestions<'a> {
         self.ask_counters(&mut statement, tables)?;
         let size = [("bytes", ROW_SIZE)];
         look_up(&mut statement, tables, (branch::SIZES, &self.sizes, &size))?;
+        if let Some(known) = &self.known_commits {
+            let select = selection(branch::CHANGES, &[("key", "asked.key")]);
+            let changes = change_rows::unread(&mut statement, tables, known)?;
+            statement.add_part(UNION, &format!("{select} FROM {changes}"));
+        }
         Ok((!statement.is_empty()).then_some(statement))
     }
 
@@ -213,6 +222,15 @@ impl<'a> GroupQuestions<'a> {
             branch::COUNTERS => {
                 if let Some(counter) = self.counters.get(place) {
                     state.counters.insert(counter, bytes()?);
+                }
+            }
+            branch::CHANGES => {
+                let space = Space::of_number(row.try_get("place")?);
+                match (space, row.try_get::<Option<String>, _>("key")?) {
+                    (Some(space), Some(key)) => {
+                        state.changed.insert(Address::new(space, decode(key)));
+                    }
+                    _ => state.has_gap = true,
                 }
             }
             _ => {

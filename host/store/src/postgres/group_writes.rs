@@ -13,11 +13,15 @@ use bulkhead_record::record::Address;
 use bulkhead_record::rows::{SealedRow, column};
 use bulkhead_record::stored_limit::{counters_of, size};
 
+use super::change_rows;
 use super::held_claim::{self, HeldClaim};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
 use super::stored_text::{encode, number};
+
+/// Name of the part of a statement that counts the commit.
+const COMMIT_PART: &str = "own_commit";
 
 /// The bytes for which a row counts (`bulkhead_record::stored_limit`).
 pub(super) const ROW_SIZE: &str = "2 * octet_length(key) + 2 * octet_length(lane) \
@@ -39,10 +43,25 @@ pub(super) fn statements_of(
     parts.extend(put(&mut statement, tables, &writes.puts)?);
     parts.extend(set_names(&mut statement, tables, &writes.identity)?);
     parts.extend(remove_names(&mut statement, tables, &writes.identity)?);
-    if !parts.is_empty() {
-        statement.add(&format!("WITH {} ", parts.join(", ")));
+    let sharing = claim.filter(|claim| claim.shares());
+    let changed = match sharing {
+        Some(_) => change_rows::insertion(&mut statement, (tables, COMMIT_PART), writes)?,
+        None => None,
+    };
+    match (sharing, changed) {
+        (Some(claim), Some(changed)) => {
+            let counting = claim.counting(&mut statement, tables)?;
+            parts.extend([format!("{COMMIT_PART} AS ({counting})"), changed]);
+            statement.add(&format!("WITH {} SELECT commits FROM {COMMIT_PART}", parts.join(", ")));
+            statement.mark_as_count();
+        }
+        _ => {
+            if !parts.is_empty() {
+                statement.add(&format!("WITH {} ", parts.join(", ")));
+            }
+            held_claim::add_count(&mut statement, tables, claim)?;
+        }
     }
-    held_claim::add_count(&mut statement, tables, claim)?;
     let mut statements = vec![statement];
     statements.extend(delete(tables, &writes.deletes)?);
     Ok(statements)

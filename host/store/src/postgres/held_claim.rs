@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use bulkhead_place::claim_watch::{ClaimWatch, ClaimingNode};
+use bulkhead_place::claim_watch::{ClaimWatch, ClaimingNode, NodeSharing};
 
-use super::node_rows::{GATE, NodeRow};
+use super::node_rows::{self, GATE, NodeRow};
 use super::postgres_error::PostgresError;
+use super::progress_rows;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
 
@@ -94,7 +95,8 @@ impl HeldClaim {
     /// The error of the driver for a value that cannot be encoded.
     pub(super) fn renewal(&self, tables: &TableNames) -> Result<StatementDraft, PostgresError> {
         let mut statement = StatementDraft::default();
-        self.add_update(&mut statement, tables, "")?;
+        let update = self.update(&mut statement, tables, "")?;
+        statement.add(&update);
         Ok(statement)
     }
 
@@ -103,11 +105,7 @@ impl HeldClaim {
     /// # Errors
     /// As [`HeldClaim::renewal`].
     pub(super) fn release(&self, tables: &TableNames) -> Result<StatementDraft, PostgresError> {
-        let text = format!(
-            "UPDATE {} SET holder = NULL, place = NULL, since = NULL, until = NULL \
-             WHERE name = $1 AND holder = $2",
-            tables.node
-        );
+        let text = format!("UPDATE {} SET {NO_CLAIM} WHERE name = $1 AND holder = $2", tables.node);
         let statement = StatementDraft::of(text).with(self.node.row_name())?;
         statement.with(self.node.holder.as_slice())
     }
@@ -120,6 +118,52 @@ impl HeldClaim {
     pub(super) fn lock(&self, tables: &TableNames) -> Result<StatementDraft, PostgresError> {
         let text = format!("SELECT commits FROM {} WHERE name = $1 FOR UPDATE", tables.node);
         StatementDraft::of(text).with(self.node.row_name())
+    }
+
+    /// Returns whether other nodes read the changes of this node.
+    pub(super) fn shares(&self) -> bool {
+        self.node.sharing == NodeSharing::Shared
+    }
+
+    /// Returns the statements that end the claims of silent nodes, and count a commit: no commit of
+    /// such a node changes a row from then on.
+    ///
+    /// # Errors
+    /// As [`HeldClaim::renewal`].
+    pub(super) fn ending_silent(
+        &self,
+        tables: &TableNames,
+    ) -> Result<[StatementDraft; 2], PostgresError> {
+        let mut counting = StatementDraft::default();
+        let text = self.counting(&mut counting, tables)?;
+        counting.add(&text);
+        counting.mark_as_count();
+        let text = format!(
+            "UPDATE {} SET {NO_CLAIM} WHERE name <> $1 AND shares AND {}",
+            tables.node,
+            node_rows::silent("", self.node.times.silence())
+        );
+        Ok([counting, StatementDraft::of(text).with(self.node.row_name())?])
+    }
+
+    /// Returns the statements that forget the changes of this node up to commit `until`, and count
+    /// a commit.
+    ///
+    /// # Errors
+    /// As [`HeldClaim::renewal`].
+    pub(super) fn forgetting(
+        &self,
+        tables: &TableNames,
+        until: i64,
+    ) -> Result<[StatementDraft; 2], PostgresError> {
+        let mut counting = StatementDraft::default();
+        let kept = counting.bind(until.saturating_add(1))?;
+        let update = self.update(&mut counting, tables, &format!("{COUNT}, kept = {kept}, "))?;
+        counting.add(&update);
+        counting.mark_as_count();
+        let text = format!("DELETE FROM {} WHERE name = $1 AND number <= $2", tables.change);
+        let forgetting = StatementDraft::of(text).with(self.node.row_name())?.with(until)?;
+        Ok([counting, forgetting])
     }
 
     /// Returns the reason why no row has the claim, in a sentence. `rows` are the rows of all
@@ -144,23 +188,35 @@ impl HeldClaim {
         }
     }
 
-    /// Adds the statement that changes the row as long as this process holds the claim, and
-    /// returns the number of the last commit. `change` begins the list of changes.
-    fn add_update(
+    /// Returns the text of the statement that counts a commit, and checks and renews the claim.
+    ///
+    /// # Errors
+    /// As [`HeldClaim::renewal`].
+    pub(super) fn counting(
+        &self,
+        statement: &mut StatementDraft,
+        tables: &TableNames,
+    ) -> Result<String, PostgresError> {
+        self.update(statement, tables, &format!("{COUNT}, "))
+    }
+
+    /// Returns the text of the statement that changes the row as long as this process holds the
+    /// claim, and returns the name and the number of the last commit. `change` begins the list of
+    /// changes.
+    fn update(
         &self,
         statement: &mut StatementDraft,
         tables: &TableNames,
         change: &str,
-    ) -> Result<(), PostgresError> {
+    ) -> Result<String, PostgresError> {
         let name = statement.bind(self.node.row_name())?;
         let holder = statement.bind(self.node.holder.as_slice())?;
         let commits = statement.bind(self.commits())?;
         let (node, until) = (&tables.node, end_of(self.node.times.claim));
-        statement.add(&format!(
+        Ok(format!(
             "UPDATE {node} SET {change}until = {until} WHERE name = {name} \
-             AND holder = {holder} AND commits >= {commits} RETURNING commits"
-        ));
-        Ok(())
+             AND holder = {holder} AND commits >= {commits} RETURNING name, commits"
+        ))
     }
 }
 
@@ -168,6 +224,11 @@ impl HeldClaim {
 fn end_of(claim: Duration) -> String {
     format!("CURRENT_TIMESTAMP + INTERVAL '{} milliseconds'", claim.as_millis())
 }
+
+/// The change of a row that ends its claim.
+const NO_CLAIM: &str = "holder = NULL, place = NULL, since = NULL, until = NULL";
+/// The change of a row that counts a commit.
+const COUNT: &str = "commits = commits + 1";
 
 /// Adds the statement that counts a commit, and with a claim checks and renews the claim.
 ///
@@ -178,10 +239,10 @@ pub(super) fn add_count(
     tables: &TableNames,
     claim: Option<&HeldClaim>,
 ) -> Result<(), PostgresError> {
-    const COUNT: &str = "commits = commits + 1";
     match claim {
         Some(claim) => {
-            claim.add_update(statement, tables, &format!("{COUNT}, "))?;
+            let counting = claim.counting(statement, tables)?;
+            statement.add(&counting);
             statement.mark_as_count();
         }
         None => {
@@ -191,31 +252,38 @@ pub(super) fn add_count(
     Ok(())
 }
 
-/// Returns the statements that take the claim for `node`, and end the claim of every other node: a
+/// Returns the statements that take the claim for `node`, and end the claim of every other node,
+/// unless both share the database: a
 /// commit of the other node changes no row from then on. The opening counts as a commit, and the
-/// last statement returns its number: a directory has a mark from its first opening on.
+/// last statement returns its number: a directory has a mark from its first opening on. Changes of
+/// earlier openings are forgotten: a node that has not read them has a gap.
 ///
 /// # Errors
 /// As [`HeldClaim::renewal`].
 pub(super) fn taking(
     tables: &TableNames,
     node: &ClaimingNode,
-) -> Result<[StatementDraft; 2], PostgresError> {
+) -> Result<[StatementDraft; 4], PostgresError> {
     let (table, until) = (&tables.node, end_of(node.times.claim));
     let name = node.row_name();
     let ending = format!(
-        "UPDATE {table} SET holder = NULL, place = NULL, since = NULL, until = NULL \
-         WHERE name <> $1 AND holder IS NOT NULL"
+        "UPDATE {table} SET {NO_CLAIM} \
+         WHERE name <> $1 AND holder IS NOT NULL AND NOT (shares AND $2)"
     );
     let taking = format!(
-        "INSERT INTO {table} AS present (name, commits, holder, place, since, until) \
-         VALUES ($1, 1, $2, $3, CURRENT_TIMESTAMP, {until}) \
+        "INSERT INTO {table} AS present (name, commits, kept, holder, place, shares, since, until) \
+         VALUES ($1, 1, 2, $2, $3, $4, CURRENT_TIMESTAMP, {until}) \
          ON CONFLICT (name) DO UPDATE SET commits = present.commits + 1, \
+             kept = present.commits + 2, shares = excluded.shares, \
              holder = excluded.holder, place = excluded.place, \
              since = excluded.since, until = excluded.until \
          RETURNING present.commits"
     );
-    let ending = StatementDraft::of(ending).with(name.clone())?;
+    let forgetting = format!("DELETE FROM {} WHERE name = $1", tables.change);
+    let shares = node.sharing == NodeSharing::Shared;
+    let ending = StatementDraft::of(ending).with(name.clone())?.with(shares)?;
+    let forgetting = StatementDraft::of(forgetting).with(name.clone())?;
     let taking = StatementDraft::of(taking).with(name)?.with(node.holder.as_slice())?;
-    Ok([ending, taking.with(node.place.as_str())?])
+    let progress = progress_rows::beginning(tables, &node.row_name())?;
+    Ok([ending, forgetting, progress, taking.with(node.place.as_str())?.with(shares)?])
 }

@@ -16,11 +16,13 @@ use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 use bulkhead_record::rows::SealedRow;
 
+use super::change_rows::CHANGE_COLUMNS;
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_commit::RETURN_TIME;
 use super::group_writes;
 use super::node_rows::{self, NODE_COLUMNS};
 use super::postgres_error::PostgresError;
+use super::progress_rows::PROGRESS_COLUMNS;
 use super::readers::discard;
 use super::schema_rights::{self, TablePresence};
 use super::server_address::{TableNames, name_of};
@@ -53,8 +55,8 @@ impl PostgresDatabase {
         identity.push(schema_row());
         let writes = bulkhead_record::committed_state::GroupWrites {
             puts: records.iter().collect(),
-            deletes: Vec::new(),
             identity,
+            ..Default::default()
         };
         // The transaction that creates the tables needs no claim.
         let presence = self.readers.fetch(TablePresence::question(&self.tables)?).await?;
@@ -253,7 +255,7 @@ pub(super) fn schema_row() -> MetaChange {
 
 /// Returns the statements that create the tables.
 pub(super) fn creation(tables: &TableNames) -> String {
-    let TableNames { record, meta, stored, node, .. } = tables;
+    let TableNames { record, meta, stored, node, change, progress, .. } = tables;
     let [by_due, by_owner, by_lane_due] = INDEXES.map(|index| tables.local_name_of(index));
     format!(
         "CREATE TABLE {meta} (
@@ -284,6 +286,12 @@ pub(super) fn creation(tables: &TableNames) -> String {
          CREATE TABLE {node} (
              name text COLLATE \"C\" NOT NULL PRIMARY KEY,
              {NODE_COLUMNS}
+         );
+         CREATE TABLE {change} (
+             {CHANGE_COLUMNS}
+         );
+         CREATE TABLE {progress} (
+             {PROGRESS_COLUMNS}
          );
          {};",
         node_rows::gate_insertion(tables)

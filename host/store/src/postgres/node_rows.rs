@@ -11,7 +11,7 @@ use std::time::Duration;
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
-use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::claim_watch::{ClaimingNode, NodeSharing};
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::fault::StoreFault;
 
@@ -22,8 +22,11 @@ use super::statement_draft::StatementDraft;
 /// Name of the row that each opening, copy and exchange of the tables locks.
 pub(super) const GATE: &str = "store";
 
-/// The columns of a row besides its name, for the creation of the table.
+/// The columns of a row besides its name, for the creation of the table. `kept` is the number of
+/// the first commit whose changes are stored.
 pub(super) const NODE_COLUMNS: &str = "commits bigint NOT NULL,
+             kept bigint NOT NULL DEFAULT 0,
+             shares boolean NOT NULL DEFAULT false,
              holder bytea,
              place text,
              since timestamptz,
@@ -56,6 +59,21 @@ pub(super) fn gate_lock(tables: &TableNames) -> StatementDraft {
     StatementDraft::of(format!("SELECT commits FROM {node} WHERE name = '{GATE}' FOR UPDATE"))
 }
 
+/// Returns the condition that the process of a row has not renewed its claim for `silence` after
+/// the end of the claim, by the clock of the database. `row` begins the names of the columns.
+pub(super) fn silent(row: &str, silence: Duration) -> String {
+    format!(
+        "({row}holder IS NOT NULL \
+         AND {row}until < CURRENT_TIMESTAMP - INTERVAL '{} milliseconds')",
+        silence.as_millis()
+    )
+}
+
+/// Returns the question about the processes with a claim.
+pub(super) fn holders(tables: &TableNames) -> StatementDraft {
+    StatementDraft::of(format!("SELECT holder FROM {} WHERE holder IS NOT NULL", tables.node))
+}
+
 /// Returns the number of a commit from the row of a statement.
 ///
 /// # Errors
@@ -69,6 +87,8 @@ pub(super) struct NodeRow {
     pub(super) name: String,
     pub(super) commits: i64,
     pub(super) holder: Option<Vec<u8>>,
+    /// The process shares the database with other nodes.
+    pub(super) shares: bool,
     pub(super) place: String,
     pub(super) since: String,
     until: String,
@@ -85,7 +105,7 @@ pub(super) async fn find(
     tables: &TableNames,
 ) -> Result<Option<Vec<NodeRow>>, PostgresError> {
     let text = format!(
-        "SELECT name, commits, holder, coalesce(place, '') AS place, \
+        "SELECT name, commits, holder, shares, coalesce(place, '') AS place, \
              coalesce(since::text, '') AS since, coalesce(until::text, '') AS until, \
              coalesce(until > CURRENT_TIMESTAMP, false) AS is_live \
          FROM {} ORDER BY name",
@@ -108,6 +128,7 @@ fn parse(row: &PgRow) -> Result<NodeRow, PostgresError> {
         name: row.try_get("name")?,
         commits: number_of(row)?,
         holder: row.try_get("holder")?,
+        shares: row.try_get("shares")?,
         place: row.try_get("place")?,
         since: row.try_get("since")?,
         until: row.try_get("until")?,
@@ -152,7 +173,10 @@ impl ClaimWait {
             return Err(StoreFault::Refused(text));
         }
         let mut verdict = ClaimVerdict::Free;
-        for other in rows.iter().filter(|row| row.name != name && row.holder.is_some()) {
+        let shares = node.sharing == NodeSharing::Shared;
+        let is_obstacle =
+            |row: &&NodeRow| row.name != name && row.holder.is_some() && !(shares && row.shares);
+        for other in rows.iter().filter(is_obstacle) {
             if self.judge_other(other, (database, node))? == ClaimVerdict::Pending {
                 verdict = ClaimVerdict::Pending;
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bulkhead_place::postgres_place::PostgresPlace;
 
 /// The tables that the schema creates. A schema with only some of them belongs to another program.
-pub(super) const TABLES: [&str; 4] = ["meta", "node", "record", "stored"];
+pub(super) const TABLES: [&str; 6] = ["change", "meta", "node", "progress", "record", "stored"];
 
 /// The names of the tables, with their schema and in quotation marks.
 #[derive(Clone, Default)]
@@ -18,6 +18,8 @@ pub(super) struct TableNames {
     pub(super) meta: String,
     pub(super) stored: String,
     pub(super) node: String,
+    pub(super) progress: String,
+    pub(super) change: String,
 }
 
 impl TableNames {
@@ -65,6 +67,8 @@ impl TableNames {
         names.record = names.name_of("record");
         names.meta = names.name_of("meta");
         names.stored = names.name_of("stored");
+        names.change = names.name_of("change");
+        names.progress = names.name_of("progress");
         names.node = names.name_of("node");
         names
     }

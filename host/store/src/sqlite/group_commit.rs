@@ -71,6 +71,7 @@ impl<'a> AskedState<'a> {
             rows: self.rows.sealed(answers)?,
             counters: counters?,
             sizes: self.sizes.numbers(answers)?,
+            ..CommittedState::default()
         })
     }
 }

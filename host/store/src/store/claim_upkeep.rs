@@ -1,12 +1,15 @@
 //! The task that renews the claim of an open store on a database that several machines reach.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::Store;
+use crate::change_watch::READ_PAUSE;
 use crate::open_data::OpenData;
 
 /// Renews the claim until the claim is lost, the store is closed or the last handle is dropped.
 pub(super) fn begin(data: &Arc<OpenData>) {
+    begin_reading(data);
     let Some(pause) = data.database.claim_pause() else { return };
     let data = Arc::downgrade(data);
     tokio::spawn(async move {
@@ -18,6 +21,55 @@ pub(super) fn begin(data: &Arc<OpenData>) {
             }
         }
     });
+}
+
+/// Reads the changes of other nodes until the store is closed or the last handle is dropped.
+fn begin_reading(data: &Arc<OpenData>) {
+    if !data.changes.is_shared() {
+        return;
+    }
+    let data = Arc::downgrade(data);
+    tokio::spawn(async move {
+        let mut forgetting = ForgettingPlan::default();
+        while let Some(data) = data.upgrade()
+            && data.database.claim_pause().is_some()
+        {
+            // A failure shows in the age of the last read, and in the condition of the database.
+            drop(data.read_changes().await);
+            if data.database.claim_loss().is_some() {
+                return;
+            }
+            if let Some(until) = forgetting.next(data.database.own_commits()) {
+                drop(data.database.forget_changes(until).await);
+            }
+            drop(data);
+            tokio::time::sleep(READ_PAUSE).await;
+        }
+    });
+}
+
+/// Time for which changes of this node are stored, at least.
+const STORED_TIME: Duration = Duration::from_secs(60);
+
+/// The plan by which a node removes its changes once every live node has read them or has lost its
+/// claim.
+#[derive(Default)]
+struct ForgettingPlan {
+    /// The number of a commit, and the moment at which the commit was the last.
+    marked: Option<(i64, Instant)>,
+}
+
+impl ForgettingPlan {
+    /// Returns the commit up to which changes may be removed, if the time has come.
+    fn next(&mut self, last: i64) -> Option<i64> {
+        let now = Instant::now();
+        let (commit, since) = *self.marked.get_or_insert((last, now));
+        if now.duration_since(since) < STORED_TIME {
+            return None;
+        }
+        self.marked = Some((last, now));
+        (last > commit).then_some(commit)
+    }
 }
 
 impl Store {

@@ -45,7 +45,7 @@ impl Drop for TestPooler {
 /// Returns the content of all tables that exist.
 pub(crate) fn dump(place: &PostgresPlace) -> Vec<u8> {
     let path = format!("SET search_path = {}", place.schema);
-    let tables = ["meta", "node", "record", "stored"]
+    let tables = ["change", "meta", "node", "progress", "record", "stored"]
         .map(|table| format!("SELECT * FROM {table} ORDER BY 1, 2"));
     let mut scripts = vec![path.as_str()];
     scripts.extend(tables.iter().map(String::as_str));

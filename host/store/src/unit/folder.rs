@@ -23,6 +23,7 @@ impl Unit {
         self.check_usable()?;
         let data = &self.store.data();
         data.database.check_claim()?;
+        data.changes.check()?;
         let is_own =
             |address: &Address| address.space == Space::Data && address.key.starts_with(folder);
         if self.parts().flat_map(|part| part.buffer.keys()).any(is_own) {

@@ -66,7 +66,7 @@ async fn answers(tested: TestDatabase, seed: u64) -> Vec<String> {
             }
         }
         let puts = rows.iter().collect();
-        write(&store, GroupWrites { puts, deletes, identity: Vec::new() }).await;
+        write(&store, GroupWrites { puts, deletes, ..GroupWrites::default() }).await;
         answers.push(questions(&store, &mut random).await);
     }
     answers.push(all_rows(&store).await);

@@ -102,8 +102,8 @@ async fn inspection_awaits_commit_under_way() {
     let under_way = PostgresDatabase::open(&place, FlushPolicy::EveryCommit).await.unwrap();
     let row = row(&store, "a", b"1");
     let writes = GroupWrites { puts: vec![&row], ..GroupWrites::default() };
-    let tables = &under_way.tables;
-    let statements = super::super::group_writes::statements_of(tables, &writes, None).unwrap();
+    let (tables, claim) = (&under_way.tables, database(&store).claim());
+    let statements = group_writes::statements_of(tables, &writes, claim).unwrap();
     let mut connection = under_way.connect().await.unwrap();
     run_script(&mut connection, BEGIN_WRITE).await.unwrap();
     for statement in statements {
@@ -143,7 +143,8 @@ async fn change_of_identity_awaits_commit_under_way() {
     for (end, is_stored) in [("ROLLBACK", false), ("COMMIT", true)] {
         let identity = vec![("root", Some(b"new".to_vec())), ("seal-root", None)];
         let writes = GroupWrites { identity: identity.clone(), ..GroupWrites::default() };
-        let statements = group_writes::statements_of(&other.tables, &writes, None).unwrap();
+        let claim = database(&store).claim();
+        let statements = group_writes::statements_of(&other.tables, &writes, claim).unwrap();
         let mut under_way = begin_under_way(&other, statements).await;
         let inspection = tokio::spawn({
             let store = Arc::clone(&store);

@@ -1,0 +1,277 @@
+//! The reads of what other nodes commit, and the certainty that records in memory are fresh.
+//!
+//! This file prevents stale answers on a shared database: a revoked token must not pass because
+//! another node revoked the token. Records in memory are used only while a read of changes, and a
+//! write of the progress of this node, began a short time ago, by a clock that also counts the
+//! sleep of the machine. A commit of another node that is answered after a longer time is therefore
+//! in force on this node (decision T64). The write proves that the database still takes writes:
+//! after a failover, the old primary server may answer reads for some time.
+//!
+//! Each read sees one state of the database. A record in memory that was read before a read began
+//! belongs to the state of that read, unless the read evicted the record: such a record is settled.
+//! Settled records belong to one state, all other records must be compared in the database.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bulkhead_wire::sync;
+use futures_util::future::BoxFuture;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::foreign_changes::KnownCommits;
+use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_record::fault::StoreFault;
+
+/// Pause between two reads of changes.
+pub(crate) const READ_PAUSE: Duration = Duration::from_millis(25);
+/// Time after the begin of a read in which records in memory are used. Shorter than
+/// [`IN_FORCE_TIME`].
+const FRESH_TIME: Duration = Duration::from_millis(400);
+/// Age of the last written progress at which a node writes its progress again.
+const PROGRESS_AGE: Duration = Duration::from_millis(150);
+/// Maximum time for which the writer of a change waits for other nodes.
+const IN_FORCE_TIME: Duration = Duration::from_millis(500);
+/// Pause between two looks at the progress of other nodes.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+/// Maximum time for which a request waits for a read of changes.
+const WAIT_TIME: Duration = Duration::from_secs(2);
+
+/// The number of a read of changes of this process, from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ReadNumber(pub(crate) u64);
+
+/// The state of the reads of changes of a process. A process that is alone reads no changes, and
+/// its records in memory are always fresh and settled.
+pub(crate) struct ChangeWatch {
+    /// `None` if the process is alone.
+    shared: Option<SharedWatch>,
+}
+
+struct SharedWatch {
+    begun: AtomicU64,
+    ended: watch::Sender<EndedReads>,
+    known: Mutex<KnownCommits>,
+    /// The last commit of this process that every other node has read, as far as known.
+    seen: AsyncMutex<i64>,
+    /// Held during a read: one read runs at a time.
+    reading: AsyncMutex<()>,
+}
+
+/// What is certain about the memory of this process. Moments are readings of the steady clock, in
+/// milliseconds.
+#[derive(Clone, Copy, Default)]
+struct EndedReads {
+    /// The last read whose changes are evicted.
+    last: ReadNumber,
+    /// The moment before its begin.
+    read: u64,
+    /// The moment before the last written progress.
+    progress: u64,
+}
+
+impl EndedReads {
+    fn is_fresh(&self) -> bool {
+        !is_older(self.read.min(self.progress), FRESH_TIME)
+    }
+}
+
+/// Returns whether a moment is at least `age` ago.
+fn is_older(moment: u64, age: Duration) -> bool {
+    u128::from(steady_milliseconds().saturating_sub(moment)) >= age.as_millis()
+}
+
+impl ChangeWatch {
+    /// Creates the watch of the process with the row `own` in a shared database; `None` if the
+    /// process is alone. A shared database is read before the first record in memory is used.
+    pub(crate) fn new(own: Option<String>) -> ChangeWatch {
+        let shared = own.map(|own| SharedWatch {
+            begun: AtomicU64::new(0),
+            ended: watch::Sender::default(),
+            known: Mutex::new(KnownCommits::of_node(own)),
+            seen: AsyncMutex::default(),
+            reading: AsyncMutex::default(),
+        });
+        ChangeWatch { shared }
+    }
+
+    /// Returns whether other nodes may write to the database.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Returns the known commits; `None` if the process is alone.
+    pub(crate) fn known(&self) -> Option<KnownCommits> {
+        self.shared.as_ref().map(|shared| sync::lock(&shared.known).clone())
+    }
+
+    /// Waits for the end of another read; `None` if the process is alone. A read runs under the
+    /// returned lock.
+    pub(crate) async fn hold_reading(&self) -> Option<MutexGuard<'_, ()>> {
+        Some(self.shared.as_ref()?.reading.lock().await)
+    }
+
+    /// Begins a read under the lock of [`ChangeWatch::hold_reading`]. Returns its number, the
+    /// reading of the steady clock and the known commits.
+    pub(crate) fn begin(&self) -> Option<(ReadNumber, u64, KnownCommits)> {
+        let shared = self.shared.as_ref()?;
+        let number = shared.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        Some((ReadNumber(number), steady_milliseconds(), sync::lock(&shared.known).clone()))
+    }
+
+    /// Ends a read, after all changed records were evicted.
+    pub(crate) fn end(&self, (number, begun): (ReadNumber, u64), known: KnownCommits) {
+        if let Some(shared) = &self.shared {
+            *sync::lock(&shared.known) = known;
+            shared.ended.send_modify(|ended| (ended.last, ended.read) = (number, begun));
+        }
+    }
+
+    /// Returns whether the progress of this process is to be written.
+    pub(crate) fn is_progress_due(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|shared| is_older(shared.ended.borrow().progress, PROGRESS_AGE))
+    }
+
+    /// Records that the progress was written. The steady clock read `begun` before.
+    pub(crate) fn note_progress(&self, begun: u64) {
+        if let Some(shared) = &self.shared {
+            shared.ended.send_modify(|ended| ended.progress = begun);
+        }
+    }
+
+    /// Waits until every other living node has read the commits of this process up to `commit`, or
+    /// answers nothing from memory. `look` returns the last commit that all nodes have read.
+    pub(crate) async fn await_others<'a>(
+        &self,
+        commit: i64,
+        look: impl Fn() -> BoxFuture<'a, Result<i64, StoreFault>>,
+    ) {
+        let Some(shared) = &self.shared else { return };
+        let begun = steady_milliseconds();
+        while !is_older(begun, IN_FORCE_TIME) {
+            let mut seen = shared.seen.lock().await;
+            if *seen >= commit {
+                return;
+            }
+            match look().await {
+                // No other node.
+                Ok(i64::MAX) => return,
+                Ok(found) => *seen = found,
+                // A node that cannot be asked is out of date after the whole time.
+                Err(_) => {}
+            }
+            if *seen >= commit {
+                return;
+            }
+            drop(seen);
+            sleep(LOOK_PAUSE).await;
+        }
+    }
+
+    /// Returns the number of the last read that began. A record that was read from the database
+    /// before this call is settled by any later read.
+    pub(crate) fn last_begun(&self) -> ReadNumber {
+        let begun = self.shared.as_ref().map(|shared| shared.begun.load(Ordering::SeqCst));
+        ReadNumber(begun.unwrap_or_default())
+    }
+
+    /// Returns the number of the last read that ended; records with smaller numbers are settled.
+    pub(crate) fn last_ended(&self) -> ReadNumber {
+        let ended = self.shared.as_ref().map(|shared| shared.ended.borrow().last);
+        ended.unwrap_or(ReadNumber(u64::MAX))
+    }
+
+    /// Checks that records in memory are fresh.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the last read began too long ago.
+    pub(crate) fn check(&self) -> Result<(), StoreFault> {
+        match &self.shared {
+            Some(shared) if !shared.ended.borrow().is_fresh() => Err(not_fresh()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until records in memory are fresh, for at most [`WAIT_TIME`].
+    ///
+    /// # Errors
+    /// As [`ChangeWatch::check`].
+    pub(crate) async fn await_fresh(&self) -> Result<(), StoreFault> {
+        self.await_read(EndedReads::is_fresh).await
+    }
+
+    /// Waits until a read that begins after this call has ended.
+    ///
+    /// # Errors
+    /// As [`ChangeWatch::check`].
+    pub(crate) async fn await_next(&self) -> Result<(), StoreFault> {
+        let last = self.last_begun();
+        self.await_read(|ended| ended.last > last).await
+    }
+
+    async fn await_read(&self, is_met: impl FnMut(&EndedReads) -> bool) -> Result<(), StoreFault> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let mut ended = shared.ended.subscribe();
+        match timeout(WAIT_TIME, ended.wait_for(is_met)).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(not_fresh()),
+        }
+    }
+}
+
+fn not_fresh() -> StoreFault {
+    StoreFault::Unavailable(
+        "this node has not read the changes of other nodes for too long, so records in memory may \
+         be outdated; check the database server and the connection, and try again"
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    fn shared() -> ChangeWatch {
+        ChangeWatch::new(Some("own".to_owned()))
+    }
+
+    #[test]
+    fn memory_is_fresh_after_read_and_written_progress() {
+        let changes = shared();
+        assert!(changes.check().is_err() && changes.is_progress_due());
+        let (number, begun, known) = changes.begin().unwrap();
+        changes.end((number, begun), known);
+        assert!(changes.check().is_err(), "the database may not take writes any more");
+        changes.note_progress(steady_milliseconds());
+        assert_eq!(changes.check(), Ok(()));
+        changes.note_progress(steady_milliseconds().saturating_sub(400));
+        assert!(changes.check().is_err() && changes.is_progress_due());
+        assert_eq!(ChangeWatch::new(None).check(), Ok(()));
+    }
+
+    #[test]
+    fn node_is_out_of_date_before_writer_answers() {
+        assert!(PROGRESS_AGE + READ_PAUSE < FRESH_TIME && FRESH_TIME < IN_FORCE_TIME);
+    }
+
+    #[tokio::test]
+    async fn writer_waits_for_slowest_node_and_not_longer() {
+        let changes = shared();
+        let looks = AtomicU64::new(0);
+        let look = || {
+            let number = looks.fetch_add(1, Ordering::Relaxed);
+            async move { Ok(number as i64) }.boxed()
+        };
+        changes.await_others(3, look).await;
+        assert_eq!(looks.load(Ordering::Relaxed), 4);
+        changes.await_others(2, look).await;
+        assert_eq!(looks.load(Ordering::Relaxed), 4, "known already");
+        let begun = steady_milliseconds();
+        changes.await_others(i64::MAX - 1, || async { Err(not_fresh()) }.boxed()).await;
+        assert!(is_older(begun, IN_FORCE_TIME));
+        changes.await_others(9, || async { Ok(i64::MAX) }.boxed()).await;
+    }
+}

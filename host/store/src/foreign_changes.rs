@@ -1,0 +1,47 @@
+//! The changes that other nodes of a shared database committed, as a read finds them.
+//!
+//! This file prevents a change that a reader misses: the commits of one node have numbers in order
+//! and without gaps, so that a reader needs the last known number of each node, and no guess about
+//! the order of commits.
+
+use std::collections::BTreeMap;
+
+use bulkhead_record::record::{Address, Space};
+
+/// A number after every commit.
+const AFTER_ALL: i64 = i64::MAX - 1;
+
+/// The numbers of the last known commits of nodes, by the names of the nodes' rows. Nothing is read
+/// of the own row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownCommits {
+    pub(crate) numbers: BTreeMap<String, i64>,
+}
+
+impl KnownCommits {
+    /// Returns the knowledge of a process with the row `own` before its first read.
+    pub(crate) fn of_node(own: String) -> KnownCommits {
+        KnownCommits { numbers: BTreeMap::from([(own, AFTER_ALL)]) }
+    }
+}
+
+/// The result of a read of changes.
+#[derive(Debug, Default)]
+pub(crate) struct ForeignChanges {
+    /// Addresses of the records that other nodes put or deleted since the known commits.
+    pub(crate) addresses: Vec<Address>,
+    /// Changes since the known commits are stored no longer: any record may have changed.
+    pub(crate) has_gap: bool,
+    /// A node waits until its changes are read.
+    pub(crate) is_awaited: bool,
+    /// A node has not renewed its claim in time, and its claim is to be ended.
+    pub(crate) has_silent_node: bool,
+    /// The commits that this read has seen.
+    pub(crate) known: KnownCommits,
+}
+
+/// Returns whether nodes have records of this kind in memory. Others are many, and are read once or
+/// twice.
+pub(crate) fn is_followed(space: Space) -> bool {
+    matches!(space, Space::Core | Space::Data | Space::Token)
+}

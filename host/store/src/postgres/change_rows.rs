@@ -1,0 +1,151 @@
+//! The rows of the table `change`: the addresses that a commit of a node put or deleted, for the
+//! other nodes of a shared database.
+//!
+//! This file prevents a commit that other nodes do not learn of: the row is inserted by the
+//! statement that counts the commit, with the number of the commit.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+
+use crate::foreign_changes::{ForeignChanges, KnownCommits, is_followed};
+use bulkhead_place::write_failure::WriteFailure;
+use bulkhead_record::committed_state::GroupWrites;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::{Address, Space};
+
+use super::connections::PostgresDatabase;
+use super::node_rows::{self, GATE, number_of};
+use super::postgres_error::PostgresError;
+use super::server_address::TableNames;
+use super::statement_draft::StatementDraft;
+use super::stored_text::{decode, encode, number};
+
+/// The columns of the table. `name` is the row of a node, `number` the number of the commit. The
+/// node waits until others have read an `awaited` commit.
+pub(super) const CHANGE_COLUMNS: &str = "name text COLLATE \"C\" NOT NULL,
+             number bigint NOT NULL,
+             spaces smallint[] NOT NULL,
+             keys text[] NOT NULL,
+             awaited boolean NOT NULL,
+             PRIMARY KEY (name, number)";
+
+/// Returns the part of a statement that inserts the changes of a commit; `None` if no other node
+/// has such records in memory. `counted` is the part with the columns `name` and `commits`.
+///
+/// # Errors
+/// The error of the driver for a value that cannot be encoded.
+pub(super) fn insertion(
+    statement: &mut StatementDraft,
+    (tables, counted): (&TableNames, &str),
+    writes: &GroupWrites<'_>,
+) -> Result<Option<String>, PostgresError> {
+    let put = writes.puts.iter().map(|row| &row.address);
+    let written = put.chain(writes.deletes.iter().copied());
+    let followed = written.filter(|address| is_followed(address.space));
+    let (spaces, keys): (Vec<i16>, Vec<Cow<'_, str>>) =
+        followed.map(|address| (number(address.space), encode(&address.key))).unzip();
+    if spaces.is_empty() {
+        return Ok(None);
+    }
+    let (spaces, keys) = (statement.bind(spaces)?, statement.bind(keys)?);
+    let awaited = statement.bind(writes.is_awaited)?;
+    Ok(Some(format!(
+        "changed AS (INSERT INTO {} (name, number, spaces, keys, awaited) \
+         SELECT name, commits, {spaces}::smallint[], {keys}::text[], {awaited} FROM {counted})",
+        tables.change
+    )))
+}
+
+impl PostgresDatabase {
+    /// As [`Database::read_changes`](crate::database::Database::read_changes).
+    pub(crate) async fn read_changes(
+        &self,
+        known: &KnownCommits,
+    ) -> Result<ForeignChanges, StoreFault> {
+        let silence = self.claim().map(|claim| claim.node.times.silence()).unwrap_or_default();
+        let rows = self.readers.fetch(question(&self.tables, known, silence)?).await?;
+        Ok(parse(&rows, known)?)
+    }
+
+    /// As [`Database::forget_changes`](crate::database::Database::forget_changes).
+    pub(crate) async fn forget_changes(&self, until: i64) -> Result<(), WriteFailure> {
+        let Some(claim) = self.claim() else { return Ok(()) };
+        let statements = claim.forgetting(&self.tables, until);
+        let statements = statements.map_err(|error| WriteFailure::Refused(error.into()))?;
+        self.write(&statements).await
+    }
+}
+
+/// Returns the question about all changes after the known commits: at least one row for each node, with the number of its last commit.
+fn question(
+    tables: &TableNames,
+    known: &KnownCommits,
+    silence: Duration,
+) -> Result<StatementDraft, PostgresError> {
+    let text = format!(
+        "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
+             coalesce(c.awaited, false) AS is_awaited, \
+             n.shares AND coalesce({}, false) AS is_silent FROM {} AS n \
+         LEFT JOIN unnest($1::text[], $2::bigint[]) AS known (name, number) \
+             ON known.name = n.name \
+         LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \
+         WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
+        node_rows::silent("n.", silence),
+        tables.node,
+        tables.change
+    );
+    let (names, numbers): (Vec<String>, Vec<i64>) = known.numbers.clone().into_iter().unzip();
+    StatementDraft::of(text).with(names)?.with(numbers)
+}
+
+/// Returns a table with the changed addresses after the known commits: `place` is the number of the
+/// space, and `key` is NULL if changes are stored no longer.
+///
+/// # Errors
+/// The error of the driver for a value that cannot be encoded.
+pub(super) fn unread(
+    statement: &mut StatementDraft,
+    tables: &TableNames,
+    known: &BTreeMap<String, i64>,
+) -> Result<String, PostgresError> {
+    let names = statement.bind(known.keys().cloned().collect::<Vec<_>>())?;
+    let numbers = statement.bind(known.values().copied().collect::<Vec<_>>())?;
+    Ok(format!(
+        "(SELECT coalesce(u.space, 0)::bigint AS place, u.key FROM {} AS n \
+         LEFT JOIN unnest({names}::text[], {numbers}::bigint[]) AS known (name, number) \
+             ON known.name = n.name \
+         LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \
+         LEFT JOIN LATERAL unnest(c.spaces, c.keys) AS u (space, key) ON true \
+         WHERE n.name <> '{GATE}' \
+             AND (u.key IS NOT NULL OR n.kept > coalesce(known.number, 0) + 1)) AS asked",
+        tables.node, tables.change
+    ))
+}
+
+fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, PostgresError> {
+    let mut found = ForeignChanges::default();
+    for row in rows {
+        let name: String = row.try_get("name")?;
+        let seen = known.numbers.get(&name).copied().unwrap_or_default();
+        // The row after the known commit must be stored, if there is one.
+        found.is_awaited |= row.try_get::<bool, _>("is_awaited")?;
+        found.has_silent_node |= row.try_get::<bool, _>("is_silent")?;
+        found.has_gap |= seen.saturating_add(1) < row.try_get("kept")?;
+        found.known.numbers.insert(name, seen.max(number_of(row)?));
+        let spaces: Option<Vec<i16>> = row.try_get("spaces")?;
+        let keys: Option<Vec<String>> = row.try_get("keys")?;
+        let pairs = spaces.unwrap_or_default().into_iter().zip(keys.unwrap_or_default());
+        for (space, key) in pairs {
+            match Space::of_number(i64::from(space)) {
+                Some(space) => found.addresses.push(Address::new(space, decode(key))),
+                // Written by a later release.
+                None => found.has_gap = true,
+            }
+        }
+    }
+    Ok(found)
+}
