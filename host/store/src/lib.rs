@@ -20,6 +20,8 @@
 //!   key, automatic seals, and the values that a database reads and writes;
 //! - the crate `place`: the data directory, the address of a database, the node of a data directory
 //!   and its claim on a database that several machines reach;
+//! - `foreign_changes` → `change_watch`: what other nodes of a shared database commit, and the
+//!   certainty that records in memory are fresh;
 //! - `postgres` (with `server_report`), `sqlite` → `database`: the only folders with SQL, and the
 //!   operations that a database offers;
 //! - `write_queue` → `revision` → `work` → `stored` → `plan` → `committer`: the
@@ -41,8 +43,8 @@
 //!
 //! ```text
 //! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
-//! → foreign_changes → change_watch → write_queue → folders → snapshot_places → postgres → sqlite → database
-//! → identity → revision → work → cache → stored → open_data → plan → committer → store
+//! → foreign_changes → change_watch → write_queue → folders → snapshot_places → postgres → sqlite
+//! → database → identity → revision → work → cache → stored → open_data → plan → committer → store
 //! → data_directory → scan → unit → dev_seal → snapshot → migration
 //! ```
 

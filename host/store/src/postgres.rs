@@ -22,8 +22,8 @@
 //!   (`PostgresDatabase::look_up_stamps`): otherwise a commit that is still on its way would be
 //!   reported as not stored.
 //! - **The same statement checks and renews the claim of this process** (`held_claim`): without the
-//!   claim, and if the database has fewer commits of the node than this process knows of, the statement changes
-//!   no row, and the transaction is rolled back.
+//!   claim, and if the database has fewer commits of the node than this process knows of, the
+//!   statement changes no row, and the transaction is rolled back.
 //! - **Counters of stored bytes** are changed by the statement that writes the rows, from the sizes
 //!   of the new rows and of the rows that are replaced.
 //! - **A read is one statement**, and so sees one state. A read on an idle connection that turns

@@ -6,8 +6,6 @@
 //! older keyring would later replace the newer keyring.
 
 #[cfg(test)]
-mod shared_database;
-#[cfg(test)]
 mod tests;
 
 use std::path::Path;

@@ -80,7 +80,8 @@ impl PostgresDatabase {
     }
 }
 
-/// Returns the question about all changes after the known commits: at least one row for each node, with the number of its last commit.
+/// Returns the question about all changes after the known commits: at least one row for each node,
+/// with the number of its last commit.
 fn question(
     tables: &TableNames,
     known: &KnownCommits,

@@ -13,7 +13,6 @@ use bulkhead_place::claim_watch::{ClaimWatch, ClaimingNode, NodeSharing};
 
 use super::node_rows::{self, GATE, NodeRow};
 use super::postgres_error::PostgresError;
-use super::progress_rows;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
 
@@ -157,8 +156,8 @@ impl HeldClaim {
         until: i64,
     ) -> Result<[StatementDraft; 2], PostgresError> {
         let mut counting = StatementDraft::default();
-        let kept = counting.bind(until.saturating_add(1))?;
-        let update = self.update(&mut counting, tables, &format!("{COUNT}, kept = {kept}, "))?;
+        let first = counting.bind(until.saturating_add(1))?;
+        let update = self.update(&mut counting, tables, &format!("{COUNT}, kept = {first}, "))?;
         counting.add(&update);
         counting.mark_as_count();
         let text = format!("DELETE FROM {} WHERE name = $1 AND number <= $2", tables.change);
@@ -284,6 +283,6 @@ pub(super) fn taking(
     let ending = StatementDraft::of(ending).with(name.clone())?.with(shares)?;
     let forgetting = StatementDraft::of(forgetting).with(name.clone())?;
     let taking = StatementDraft::of(taking).with(name)?.with(node.holder.as_slice())?;
-    let progress = progress_rows::beginning(tables, &node.row_name())?;
+    let progress = node_rows::progress_beginning(tables, &node.row_name())?;
     Ok([ending, forgetting, progress, taking.with(node.place.as_str())?.with(shares)?])
 }

@@ -69,6 +69,22 @@ pub(super) fn silent(row: &str, silence: Duration) -> String {
     )
 }
 
+/// Returns the statement that begins the row of a node in the table of the progress.
+///
+/// # Errors
+/// The error of the driver for a value that cannot be encoded.
+pub(super) fn progress_beginning(
+    tables: &TableNames,
+    name: &str,
+) -> Result<StatementDraft, PostgresError> {
+    let text = format!(
+        "INSERT INTO {} (name, seen) VALUES ($1, '') \
+         ON CONFLICT (name) DO UPDATE SET seen = excluded.seen",
+        tables.progress
+    );
+    StatementDraft::of(text).with(name)
+}
+
 /// Returns the question about the processes with a claim.
 pub(super) fn holders(tables: &TableNames) -> StatementDraft {
     StatementDraft::of(format!("SELECT holder FROM {} WHERE holder IS NOT NULL", tables.node))

@@ -25,19 +25,6 @@ use super::statement_draft::StatementDraft;
 pub(super) const PROGRESS_COLUMNS: &str = "name text COLLATE \"C\" NOT NULL PRIMARY KEY,
              seen text NOT NULL";
 
-/// Returns the statement that begins the row of a node.
-///
-/// # Errors
-/// The error of the driver for a value that cannot be encoded.
-pub(super) fn beginning(tables: &TableNames, name: &str) -> Result<StatementDraft, PostgresError> {
-    let text = format!(
-        "INSERT INTO {} (name, seen) VALUES ($1, '') \
-         ON CONFLICT (name) DO UPDATE SET seen = excluded.seen",
-        tables.progress
-    );
-    StatementDraft::of(text).with(name)
-}
-
 impl PostgresDatabase {
     /// As [`Database::write_progress`](crate::database::Database::write_progress).
     pub(crate) async fn write_progress(&self, known: &KnownCommits) -> Result<bool, StoreFault> {

@@ -1,6 +1,8 @@
 //! Tests of the claim with two data directories on one database, and of databases that lost
 //! commits.
 
+mod shared_database;
+
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -144,7 +144,7 @@ async fn forgotten_changes_empty_the_memory() {
 }
 
 #[tokio::test]
-async fn node_that_is_alone_and_sharing_node_refuse_each_other() {
+async fn node_alone_and_sharing_node_refuse_each_other() {
     let pair = Pair::open().await;
     let alone = pair._directories.0.beside();
     let Err(StoreFault::Refused(why)) = DataDirectory::hold(alone.options()).await else {
