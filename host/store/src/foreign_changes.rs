@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bulkhead_record::record::{Address, Space};
 
 /// A number after every commit.
-const AFTER_ALL: i64 = i64::MAX - 1;
+pub(crate) const AFTER_ALL: i64 = i64::MAX - 1;
 
 /// The numbers of the last known commits of nodes, by the names of the nodes' rows. Nothing is read
 /// of the own row.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use crate::foreign_changes::{ForeignChanges, KnownCommits, is_followed};
+use crate::foreign_changes::{AFTER_ALL, ForeignChanges, KnownCommits, is_followed};
 use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::committed_state::GroupWrites;
 use bulkhead_record::fault::StoreFault;
@@ -90,7 +90,8 @@ fn question(
     let text = format!(
         "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
              coalesce(c.awaited, false) AS is_awaited, \
-             n.shares AND coalesce({}, false) AS is_silent FROM {} AS n \
+             n.shares AND coalesce({}, false) \
+                 AND coalesce(known.number, 0) < {AFTER_ALL} AS is_silent FROM {} AS n \
          LEFT JOIN unnest($1::text[], $2::bigint[]) AS known (name, number) \
              ON known.name = n.name \
          LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \

@@ -168,7 +168,7 @@ async fn silent_node_is_counted_as_dead_and_fenced() {
     assert_eq!(pair.one.living_epochs().await.unwrap(), epochs.clone().into());
     put(&pair.one, data("a"), "1").await;
     let silent = "UPDATE node SET until = CURRENT_TIMESTAMP - INTERVAL '1 hour' \
-         WHERE shares AND commits = (SELECT min(commits) FROM node WHERE shares)";
+         WHERE shares AND since = (SELECT max(since) FROM node WHERE shares)";
     while pair.one.living_epochs().await.unwrap().len() > 1 {
         // The other node may renew its claim at any moment.
         edit(&pair.one, silent).await;
