@@ -43,7 +43,7 @@
 //!
 //! ```text
 //! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
-//! → foreign_changes → change_watch → write_queue → folders → snapshot_places → postgres → sqlite
+//! → foreign_changes → followed_keys → change_watch → write_queue → folders → snapshot_places → postgres → sqlite
 //! → database → identity → revision → work → cache → stored → open_data → plan → committer → store
 //! → data_directory → scan → unit → dev_seal → snapshot → migration
 //! ```
@@ -59,6 +59,7 @@ mod data_directory;
 mod database;
 mod dev_seal;
 mod folders;
+mod followed_keys;
 mod foreign_changes;
 mod identity;
 mod migration;
@@ -105,6 +106,7 @@ pub use clock::{ClockBehind, ClockJump, system_milliseconds};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
 pub use dev_seal::{dev_key, dev_key_file};
+pub use followed_keys::ForeignChangeCount;
 pub use migration::{MigrationEvent, MigrationReport, migrate, remove_migration_mark};
 pub use scan::PrefixScan;
 pub use server_report::DatabaseServerReport;

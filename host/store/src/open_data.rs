@@ -12,6 +12,7 @@ use crate::change_watch::ChangeWatch;
 use crate::clock::StoreClock;
 use crate::database::Database;
 use crate::folders::FolderNumbers;
+use crate::followed_keys::FollowedKeys;
 use crate::snapshot_places::SnapshotPlaces;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
@@ -40,6 +41,7 @@ pub(crate) struct OpenData {
     pub(crate) stored: StoredBytes,
     pub(crate) snapshots: SnapshotPlaces,
     pub(crate) changes: ChangeWatch,
+    pub(crate) followed: FollowedKeys,
     /// The name of this opening.
     pub(crate) epoch: String,
     /// `None` once the store is closed.
@@ -76,6 +78,7 @@ impl OpenData {
             stored: StoredBytes::default(),
             snapshots: SnapshotPlaces::default(),
             changes,
+            followed: FollowedKeys::default(),
             directory: Mutex::new(Some(directory)),
         })
     }
@@ -179,11 +182,13 @@ impl OpenData {
         if found.has_gap {
             self.cache.clear();
             self.folders.forget();
+            self.followed.note_gap();
             self.watched.ring_all();
         } else if !found.addresses.is_empty() {
             let changed = || found.addresses.iter();
             self.cache.evict(changed());
             self.folders.note_changes(changed());
+            self.followed.note_changes(&found.addresses);
             self.watched.ring(changed());
         }
         self.changes.end((number, begun), found.known.clone());

@@ -23,6 +23,7 @@ use crate::cache::StampedRecord;
 use crate::clock::{ClockBehind, ClockJump, StoreClock};
 use crate::committer::Committer;
 use crate::database::Database;
+use crate::followed_keys::ForeignChangeCount;
 use crate::identity;
 use crate::open_data::OpenData;
 use crate::revision;
@@ -204,6 +205,12 @@ impl Store {
     /// now on that puts or deletes a watched record.
     pub fn watch(&self, keys: Vec<String>) -> KeyWatch {
         self.data.watched.watch(keys)
+    }
+
+    /// Returns the count of the changes by other nodes to records of [`Space::Core`] whose keys
+    /// begin with `prefix`. The count stays 0 while this process works alone.
+    pub fn follow(&self, prefix: &'static str) -> ForeignChangeCount {
+        self.data.followed.follow(prefix)
     }
 
     /// Returns a number that changes with each commit that puts or deletes data of `mount`. If the

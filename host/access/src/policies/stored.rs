@@ -10,11 +10,11 @@ use super::identity::TemplateIdentity;
 use super::parse::Policy;
 use super::reference::TemplateReference;
 use super::{DEFAULT, DEFAULT_POLICY, RESPONSE_WRAPPING, RESPONSE_WRAPPING_POLICY, ROOT};
-use bulkhead_store::{Address, IndexColumns, Space, Store, Unit};
+use bulkhead_store::{Address, ForeignChangeCount, IndexColumns, Space, Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::sync;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const PREFIX: &str = "policy/";
 
@@ -26,6 +26,8 @@ const MOST_RULES: usize = 100_000;
 struct PolicyCache {
     /// Number of policy writes since the start.
     writes: u64,
+    /// Count of the changes by other nodes of which the cache knows.
+    foreign: u64,
     parsed: BTreeMap<String, Option<Arc<Policy>>>,
     /// Combinations by the policy names of a token, in the token's order.
     combinations: BTreeMap<Vec<String>, PolicyCombination>,
@@ -46,11 +48,12 @@ struct PolicyCombination {
 pub struct Policies {
     root: Arc<Acl>,
     cache: Mutex<PolicyCache>,
+    foreign: OnceLock<ForeignChangeCount>,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        Self { root: Arc::new(Acl::root()), cache: Mutex::default() }
+        Self { root: Arc::new(Acl::root()), cache: Mutex::default(), foreign: OnceLock::new() }
     }
 }
 
@@ -90,6 +93,12 @@ impl PolicyCache {
         self.rules += rules;
     }
 
+    /// Clears the cache after a write. Policies that were read before are not cached.
+    fn forget(&mut self) {
+        self.writes += 1;
+        self.clear();
+    }
+
     fn clear(&mut self) {
         self.parsed.clear();
         self.combinations.clear();
@@ -124,7 +133,7 @@ impl Policies {
             return Ok((Arc::clone(&self.root), Vec::new()));
         }
         let writes = {
-            let cache = self.lock();
+            let cache = self.current_cache(store);
             if let Some(acl) = cache.acl(names, identity) {
                 return Ok((acl, Vec::new()));
             }
@@ -159,7 +168,7 @@ impl Policies {
 
     async fn policy(&self, store: &Arc<Store>, name: &str) -> Result<Option<Arc<Policy>>, Failure> {
         let writes = {
-            let cache = self.lock();
+            let cache = self.current_cache(store);
             if let Some(parsed) = cache.parsed.get(name) {
                 return Ok(parsed.clone());
             }
@@ -178,9 +187,18 @@ impl Policies {
 
     /// Clears the cache after a policy was written or deleted.
     pub fn forget_parsed(&self) {
+        self.lock().forget();
+    }
+
+    /// Locks the cache, which is cleared first if another node changed a policy.
+    fn current_cache(&self, store: &Store) -> MutexGuard<'_, PolicyCache> {
+        let foreign = self.foreign.get_or_init(|| store.follow(PREFIX)).get();
         let mut cache = self.lock();
-        cache.writes += 1;
-        cache.clear();
+        if cache.foreign < foreign {
+            cache.foreign = foreign;
+            cache.forget();
+        }
+        cache
     }
 
     fn lock(&self) -> MutexGuard<'_, PolicyCache> {
