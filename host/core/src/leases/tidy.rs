@@ -49,12 +49,12 @@ impl Leases {
     }
 
     async fn tidy_all(&self, done: &mut LeaseTidyCounts) -> Result<(), Failure> {
-        let stored = self.stored_mounts().await?;
         for space in Space::LEASES {
             let mut scan = self.store.scan(space, "");
             while let Some(page) = scan.page().await? {
                 // Entered per page, so that a seal waits for a single page at most.
                 let _in_flight = self.sealing.enter()?;
+                let stored = self.stored_mounts().await?;
                 *done = self.tidy_page(&page, stored.as_ref(), *done).await?;
             }
         }
@@ -62,8 +62,9 @@ impl Leases {
     }
 
     /// Returns all stored mounts, serving or not; `None` if a mount cannot be read. Read in a
-    /// separate unit, because a writing commit could not assert so many records. A mount enabled or
-    /// moved since then is found among the serving mounts.
+    /// separate unit, because a writing commit could not assert so many records. Read after the
+    /// keys of a page, because another process may have enabled a mount and stored leases since the
+    /// page before. A mount that was moved during the reading is found among the serving mounts.
     async fn stored_mounts(&self) -> Result<Option<BTreeSet<String>>, Failure> {
         mounts::stored_uuids(&mut self.store.begin()).await
     }
