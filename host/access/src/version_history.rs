@@ -1,6 +1,6 @@
 //! The versions of this program that opened the data, for `sys/version-history`.
 
-use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
+use bulkhead_store::{Address, IndexColumns, Space, Store};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -47,19 +47,21 @@ impl VersionHistory {
     /// # Errors
     /// 503 if the store cannot be read or written.
     pub async fn note(store: &Arc<Store>) -> Result<(), Failure> {
-        let mut unit = store.begin();
-        let row = match unit.get(&Self::address()).await {
-            Err(StoreFault::Damaged(_)) => None,
-            found => found?,
-        };
-        // An unreadable history must not keep the service from opening; it begins again.
-        let history = row.and_then(|row| Self::from_bytes(&row.body).ok()).unwrap_or_default();
-        let Some(history) = history.followed_by(VERSION, store.now() / 1_000) else {
-            return Ok(());
-        };
-        unit.put(Self::address(), history.to_bytes()?, IndexColumns::default());
-        unit.commit().await?;
-        Ok(())
+        let mut finish = store.begin().finish();
+        loop {
+            let unit = finish.restart_host_part();
+            let row = unit.get_undamaged(&Self::address()).await?;
+            // An unreadable history must not keep the service from opening; it begins again.
+            let history = row.and_then(|row| Self::from_bytes(&row.body).ok()).unwrap_or_default();
+            let Some(history) = history.followed_by(VERSION, store.now() / 1_000) else {
+                return Ok(());
+            };
+            unit.put(Self::address(), history.to_bytes()?, IndexColumns::default());
+            // After a conflict, another process has opened the data at the same time.
+            if finish.try_commit().await? {
+                return Ok(());
+            }
+        }
     }
 
     /// Reads the history.

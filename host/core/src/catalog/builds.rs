@@ -5,7 +5,7 @@
 //! again.
 
 use bulkhead_sandbox::compiled::BUILD;
-use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
+use bulkhead_store::{Address, IndexColumns, Space, Store};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored;
 use bulkhead_wire::stored::Stored;
@@ -30,20 +30,21 @@ impl RecentBuilds {
     /// 503 if the store cannot be read or written.
     pub(super) async fn record_build(store: &Arc<Store>) -> Result<Self, Failure> {
         let address = Address::new(Space::Core, "compiler-builds");
-        let mut unit = store.begin();
-        let row = match unit.get(&address).await {
-            Err(StoreFault::Damaged(_)) => None,
-            found => found?,
-        };
-        // An unreadable row costs a compilation after the next change of the build.
-        let stored = row.and_then(|row| Self::from_bytes(&row.body).ok()).unwrap_or_default();
-        if stored.present == BUILD {
-            return Ok(stored);
+        let mut finish = store.begin().finish();
+        loop {
+            let unit = finish.restart_host_part();
+            let row = unit.get_undamaged(&address).await?;
+            // An unreadable row costs a compilation after the next change of the build.
+            let stored = row.and_then(|row| Self::from_bytes(&row.body).ok()).unwrap_or_default();
+            if stored.present == BUILD {
+                return Ok(stored);
+            }
+            let now = stored.followed_by(BUILD);
+            unit.put(address.clone(), now.to_bytes()?, IndexColumns::default());
+            if finish.try_commit().await? {
+                return Ok(now);
+            }
         }
-        let now = stored.followed_by(BUILD);
-        unit.put(address, now.to_bytes()?, IndexColumns::default());
-        unit.commit().await?;
-        Ok(now)
     }
 
     fn followed_by(self, build: &str) -> Self {

@@ -77,10 +77,7 @@ async fn read_description<T: Stored>(
     store: &Arc<Store>,
     digest: &str,
 ) -> Result<Option<T>, Failure> {
-    let record = match store.begin().get(&address(digest)).await {
-        Err(StoreFault::Damaged(_)) => None,
-        found => found?,
-    };
+    let record = store.begin().get_undamaged(&address(digest)).await?;
     Ok(record.and_then(|record| T::from_bytes(&record.body).ok()))
 }
 
@@ -90,12 +87,13 @@ async fn store_description<T: Stored>(
     description: &T,
 ) -> Result<(), Failure> {
     let mut unit = store.begin();
-    match unit.get(&address(digest)).await {
-        Ok(Some(_)) => return Ok(()),
-        Ok(None) | Err(StoreFault::Damaged(_)) => {}
-        Err(fault) => return Err(fault.into()),
+    if unit.get_undamaged(&address(digest)).await?.is_some() {
+        return Ok(());
     }
     unit.put(address(digest), description.to_bytes()?, IndexColumns::default());
-    unit.commit().await?;
-    Ok(())
+    match unit.commit().await {
+        // Another process stored the description.
+        Err(StoreFault::Conflict) => Ok(()),
+        committed => Ok(committed.map(drop)?),
+    }
 }

@@ -12,7 +12,6 @@ use super::table::Catalog;
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::CodeSource;
 use bulkhead_sandbox::compiled::AuthenticCode;
-use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
@@ -122,10 +121,7 @@ async fn entry_of(
 ) -> Result<Option<PluginRecord>, Failure> {
     let identity = plugin.identity();
     let address = entry::address(plugin.kind(), &identity.name, &identity.version);
-    let row = match loader.store.begin().get(&address).await {
-        Err(StoreFault::Damaged(_)) => None,
-        found => found?,
-    };
+    let row = loader.store.begin().get_undamaged(&address).await?;
     let entry = row.and_then(|row| PluginRecord::parse(&row).ok());
     Ok(entry.filter(|entry| entry.digest == identity.digest))
 }

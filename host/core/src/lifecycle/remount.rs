@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::mounts::{MountClass, MountPhase, MountRecord, Mounts, target};
 use bulkhead_access::log::cause;
 use bulkhead_access::random;
-use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
+use bulkhead_store::{Address, IndexColumns, Record, Space, Store, Unit};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
@@ -152,11 +152,8 @@ pub async fn begin(
 async fn forget_old(store: &Store, unit: &mut Unit) -> Result<(), Failure> {
     for key in unit.keys(Space::Core, PREFIX, "", u32::MAX).await? {
         let address = Address::new(Space::Core, key);
-        let found = match unit.get(&address).await {
-            // An unreadable status must not keep the mount from being moved.
-            Err(StoreFault::Damaged(_)) => None,
-            found => found?,
-        };
+        // An unreadable status must not keep the mount from being moved.
+        let found = unit.get_undamaged(&address).await?;
         let is_old =
             |migration: &MountMove| migration.began.saturating_add(STATUS_LIFETIME) < store.now();
         let ended = |migration: &MountMove| migration.status != MoveStatus::InProgress;

@@ -75,8 +75,9 @@ impl Mounts {
                     }
                     found => found?,
                 };
-                let vanished = || Failure::internal(format!("mount {path} vanished during a read"));
-                let record = MountRecord::parse(&found.ok_or_else(vanished)?, &path)?;
+                // Another process may have removed the mount meanwhile.
+                let Some(found) = found else { continue };
+                let record = MountRecord::parse(&found, &path)?;
                 if let Err(failure) = mounts.serve(record.clone(), catalog) {
                     // The plugin was uploaded: the engines of this binary are all available, or
                     // loading would have failed earlier.

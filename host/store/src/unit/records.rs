@@ -1,4 +1,5 @@
-//! Pages of records with content, read at once and remembered as a range and record by record.
+//! Pages of records with content, read at once and remembered as a range and record by record, and
+//! records that a caller can do without.
 
 use super::Unit;
 
@@ -17,6 +18,18 @@ struct RowPage {
 }
 
 impl Unit {
+    /// Returns the record as [`Unit::get`]; `None` for a damaged record as well, because the caller
+    /// can do without the record.
+    ///
+    /// # Errors
+    /// As [`Unit::get`], except for a damaged record.
+    pub async fn get_undamaged(&mut self, address: &Address) -> Result<Option<Record>, StoreFault> {
+        match self.get(address).await {
+            Err(StoreFault::Damaged(_)) => Ok(None),
+            found => found,
+        }
+    }
+
     /// Returns the records of `space` whose keys begin with `prefix` and are greater than `after`
     /// (a full key; empty: from the first), in the order of their keys: at most `limit` records,
     /// and after the first only as many as fit `most_bytes` together. Only an empty page is the
