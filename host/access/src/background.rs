@@ -5,6 +5,7 @@
 mod backlog;
 pub mod backoff;
 mod claims;
+pub mod dead_work;
 mod due;
 mod due_runs;
 pub mod guards;

@@ -81,6 +81,11 @@ impl Unit {
         self.store.now()
     }
 
+    /// Returns the epoch of this process, as [`Store::epoch`].
+    pub fn epoch(&self) -> &str {
+        self.store.epoch()
+    }
+
     /// Returns the record at `address`: the own write of this unit, or else the newest committed
     /// record. The commit depends on the committed record, and on its absence.
     ///

@@ -2,12 +2,16 @@
 //!
 //! This file prevents an unfinished change of an external system, left by a call that failed or
 //! whose process died. A guard is a timer row with a special owner. Three mechanisms turn a guard
-//! into an ordinary due timer: the end of the call that set the guard; the start of the process,
-//! which releases all guards because no call survives a process; and the row's own due time, a
-//! minute after the call's deadline, in case both are lost.
+//! into an ordinary due timer: the end of the call that set the guard; the next start of a process,
+//! which releases the guards of dead processes because no call survives its process; and the row's
+//! own due time, a minute after the call's deadline, in case both are lost.
+//!
+//! The text of a guard is the number of failed attempts, the mark of the call and the epoch of the
+//! process, with spaces between. Guards of earlier releases name no epoch.
 
 use super::backoff::CALL_GRACE;
 use super::claims::{Claim, Claims};
+use super::dead_work::{DeadWork, find_dead_work};
 use crate::log::{Log, cause};
 use crate::random;
 use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
@@ -17,7 +21,7 @@ use bulkhead_wire::sync;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Owner of guard rows. The start of the process finds guards by this owner.
+/// Owner of guard rows. The start of a process finds guards by this owner.
 const OWNER: &str = "guard";
 /// Maximum number of keys that a call may guard.
 const MAX_GUARDED_KEYS: usize = 64;
@@ -71,8 +75,7 @@ impl CallGuards {
             Some(before) => before.mark.clone(),
             None => random::random_hex::<16>()?,
         };
-        // The count of failed attempts, followed by the mark.
-        let body = format!("0 {mark}").into_bytes();
+        let body = format!("0 {mark} {}", unit.epoch()).into_bytes();
         let due = Some(request.deadline.saturating_add(CALL_GRACE));
         unit.put(
             request.timer.clone(),
@@ -97,15 +100,23 @@ impl CallGuards {
 }
 
 fn is_guard(record: &Record, mark: &str) -> bool {
-    let marked = std::str::from_utf8(&record.body).ok().and_then(|body| body.split_once(' '));
-    record.index.owner == OWNER && marked.is_some_and(|(_, found)| found == mark)
+    record.index.owner == OWNER && word(record, 1) == mark
+}
+
+fn epoch_of(guard: &Record) -> String {
+    word(guard, 2).to_owned()
 }
 
 /// Returns the number of failed attempts in the body of a timer. Guards and schedules share the
 /// format.
 pub fn attempts(timer: &Record) -> u32 {
+    word(timer, 0).parse().unwrap_or_default()
+}
+
+/// Returns the word at `place` in the body of a timer; empty if there is none.
+fn word(timer: &Record, place: usize) -> &str {
     let body = std::str::from_utf8(&timer.body).unwrap_or_default();
-    body.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or_default()
+    body.split(' ').nth(place).unwrap_or_default()
 }
 
 /// Writes the next attempt of a timer or guard, as an ordinary timer.
@@ -146,30 +157,47 @@ async fn release_one(
     }
 }
 
-/// Makes all guards due now. Called at unsealing, when no call that set a guard can still run: the
-/// data directory is locked against other processes, and calls from before a seal have ended.
+/// Makes the guards of dead processes due now, because no call that set such a guard still runs.
+/// Guards of living processes stay.
 ///
 /// # Errors
 /// 503 when the store cannot be read or written. An unreadable guard is logged and skipped.
-pub async fn release_all(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failure> {
+pub async fn release_dead(store: &Arc<Store>, log: &dyn Log) -> Result<(), Failure> {
     let mut scan = store.scan_owned(Space::Timer, OWNER);
     while let Some(page) = scan.page().await? {
-        let mut unit = store.begin();
-        for timer in page {
-            match unit.get(&timer).await {
-                Ok(Some(guard)) => {
-                    put_timer(&mut unit, &timer, &guard.index.lane, attempts(&guard), store.now());
+        let dead = find_dead_work(store, page, epoch_of).await?;
+        release_rows(store, log, &dead).await?;
+    }
+    Ok(())
+}
+
+/// Makes guards of dead processes due, in one commit.
+async fn release_rows(
+    store: &Arc<Store>,
+    log: &dyn Log,
+    dead: &DeadWork,
+) -> Result<(), StoreFault> {
+    let is_dead = |row: &Record| row.index.owner == OWNER && dead.epochs.contains(&epoch_of(row));
+    let mut finish = store.begin().finish();
+    loop {
+        let unit = finish.restart_host_part();
+        for timer in &dead.rows {
+            match unit.get(timer).await {
+                Ok(Some(row)) if is_dead(&row) => {
+                    put_timer(unit, timer, &row.index.lane, attempts(&row), store.now());
                 }
-                Ok(None) => {}
+                Ok(_) => {}
                 Err(damaged @ StoreFault::Damaged(_)) => {
                     log.line(LogLevel::Error, "guard-unreadable", &[cause(&damaged)]);
                 }
-                Err(fault) => return Err(fault.into()),
+                Err(fault) => return Err(fault),
             }
         }
-        unit.commit().await?;
+        // After a conflict, another process has released a guard, or a call has taken over the key.
+        if finish.try_commit().await? {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 
 use super::record::{EndReason, LeaseRecord, StoredLease, put, read_tolerantly};
 use super::table::Leases;
+use bulkhead_access::background::dead_work::find_dead_work;
 use bulkhead_access::log::cause;
-use bulkhead_store::{Address, Space};
+use bulkhead_store::{Address, Record, Space};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 
-/// Maximum number of reservations made due per commit at start.
+/// Maximum number of reservations of dead processes made due per commit.
 const UNDONE: u32 = 500;
 
 /// The fate of a lease after a failed revocation, and of a lease with an unreadable record.
@@ -35,14 +36,15 @@ impl Leases {
         let change = |lease: LeaseRecord| {
             self.claims.ask_again(&lease.full_lane());
             let forced = lease.forced || on_failure == OnFailure::Goes;
-            LeaseRecord { reason, forced, ..lease }
+            Some(LeaseRecord { reason, forced, ..lease })
         };
         self.make_due(page, on_failure, change).await
     }
 
     /// Changes leases or reservations of one kind with `change` and makes them due now, in one
-    /// commit, or in several commits after conflicts. An unreadable record is logged and treated as
-    /// `unreadable` says, and does not hold up the others.
+    /// commit, or in several commits after conflicts. A record for which `change` returns `None`
+    /// stays. An unreadable record is logged and treated as `unreadable` says, and does not hold up
+    /// the others.
     ///
     /// # Errors
     /// The store's failure.
@@ -50,7 +52,7 @@ impl Leases {
         &self,
         page: &[Address],
         unreadable: OnFailure,
-        change: impl Fn(LeaseRecord) -> LeaseRecord + Sync,
+        change: impl Fn(LeaseRecord) -> Option<LeaseRecord> + Sync,
     ) -> Result<(), Failure> {
         let mut parts = vec![page];
         while let Some(part) = parts.pop() {
@@ -71,7 +73,7 @@ impl Leases {
         &self,
         page: &[Address],
         unreadable: OnFailure,
-        change: &(impl Fn(LeaseRecord) -> LeaseRecord + Sync),
+        change: &(impl Fn(LeaseRecord) -> Option<LeaseRecord> + Sync),
     ) -> Result<(), Failure> {
         // After a conflict the rows are read again; nothing was done outside that needs an undo.
         let mut finish = self.store.begin().finish();
@@ -80,7 +82,9 @@ impl Leases {
             for address in page {
                 match read_tolerantly(unit, address).await? {
                     StoredLease::Lease(lease) => {
-                        put(unit, address, &change(*lease), self.store.now())?
+                        if let Some(changed) = change(*lease) {
+                            put(unit, address, &changed, self.store.now())?;
+                        }
                     }
                     StoredLease::Gone => {}
                     StoredLease::Damaged(why) => {
@@ -103,28 +107,31 @@ impl Leases {
         let mut scan = self.store.scan_owned(Space::Lease, token);
         while let Some(page) = scan.page().await? {
             // Without an owner, the lease is not found here again.
-            let orphaned = |lease| LeaseRecord {
-                token: String::new(),
-                reason: Some(EndReason::TokenEnded),
-                ..lease
-            };
+            let reason = Some(EndReason::TokenEnded);
+            let orphaned = |lease| Some(LeaseRecord { token: String::new(), reason, ..lease });
             self.make_due(&page, OnFailure::Stays, orphaned).await?;
         }
         Ok(())
     }
 
-    /// Makes every reservation due now, after unsealing. The calls that made the reservations are
-    /// gone: the directory is locked, so no other process works on them, and every call from before
-    /// a seal has ended.
+    /// Takes over the reservations of dead processes, and makes them due now: the calls that made
+    /// the reservations are gone. Reservations of living processes stay.
     ///
     /// # Errors
     /// 503 if the store cannot be read or written. A reservation that does not open is logged and
     /// left.
-    pub(crate) async fn undo_all(&self) -> Result<(), Failure> {
+    pub(crate) async fn undo_dead(&self) -> Result<(), Failure> {
+        let epoch_of =
+            |row: &Record| LeaseRecord::parse(row).map(|lease| lease.epoch).unwrap_or_default();
         let mut scan = self.store.scan(Space::Reservation, "").by(UNDONE);
         while let Some(page) = scan.page().await? {
+            let dead = find_dead_work(&self.store, page, epoch_of).await?;
+            let taken_over = |lease: LeaseRecord| {
+                let is_dead = dead.epochs.contains(&lease.epoch);
+                is_dead.then(|| LeaseRecord { epoch: self.store.epoch().to_owned(), ..lease })
+            };
             // A single row that does not open must not keep everything else sealed.
-            self.make_due(&page, OnFailure::Stays, |reservation| reservation).await?;
+            self.make_due(&dead.rows, OnFailure::Stays, taken_over).await?;
         }
         Ok(())
     }

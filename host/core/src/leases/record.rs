@@ -97,6 +97,10 @@ pub struct LeaseRecord {
     /// earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) first_due: Option<u64>,
+    /// Epoch of the process that made the reservation or took over its undo. Empty in leases, and
+    /// in reservations of earlier releases.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) epoch: String,
 }
 
 stored!(LeaseRecord, "lease", reads_stored_leases);

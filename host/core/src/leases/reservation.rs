@@ -7,7 +7,7 @@
 //! reservation, and [`confirm`] deletes the reservation and puts the lease into [`Space::Lease`],
 //! in a single commit. If the call fails after the checkpoint, or the last commit fails,
 //! [`undo_reservations`] makes the reservation due now, with [`EndReason::Undo`]. If the process
-//! dies, the next unsealing makes every reservation due (`Leases::undo_all`). Due work then calls
+//! dies, the next unsealing makes the reservation due (`Leases::undo_dead`). Due work then calls
 //! the component's `revoke` with the reason `undo`, again and again while the database does not
 //! answer. If the database certainly created nothing, the component calls `leases.end`, and the
 //! reservation is deleted without `revoke`.
@@ -112,7 +112,7 @@ pub(crate) fn reserve(
     plugins: BTreeSet<String>,
 ) -> Result<LeaseReservation, Failure> {
     let blank = blank_record(page, request.tag, request.lane, request.internal)?;
-    let record = LeaseRecord { plugins, ..blank };
+    let record = LeaseRecord { plugins, epoch: page.store.epoch().to_owned(), ..blank };
     let address = page.address(Space::Reservation, &record.id);
     let due = page.deadline.saturating_add(CALL_GRACE);
     put(unit, &address, &record, due)?;
@@ -147,6 +147,7 @@ fn blank_record(
         forced: false,
         plugins: BTreeSet::new(),
         first_due: None,
+        epoch: String::new(),
     })
 }
 
@@ -211,6 +212,7 @@ pub fn confirm(
     // shortens the lease, and never leaves a lease without its credential.
     record.expires = record.issued.saturating_add(ttl.saturating_mul(1000));
     record.renewable = secret.renewable;
+    record.epoch = String::new();
     let address = page.address(Space::Lease, &record.id);
     put(unit, &address, &record, record.expires)?;
     Ok(record)

@@ -2,7 +2,7 @@
 
 use super::compile_missing;
 use super::migrate::migrate_all;
-use super::resume::resume;
+use super::resume::{end_work_of_dead_epochs, resume};
 use super::revive::resume_migrations;
 use super::take_snapshots;
 use super::{watch_health, watch_seal};
@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, CoreParts};
 use crate::mounts::Mounts;
 use crate::process::ProcessState;
-use bulkhead_access::background::{self, BackgroundState, guards};
+use bulkhead_access::background::{self, BackgroundState};
 use bulkhead_access::log::cause;
 use bulkhead_access::sealing::{SealSignal, sealed_failure};
 use bulkhead_access::version_history::VersionHistory;
@@ -27,7 +27,7 @@ use std::time::Duration;
 pub(crate) const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Loads the catalog and the mount table from the open store, and makes due the unfinished work of
-/// an earlier process. Reads neither leases nor roles.
+/// dead processes. Reads neither leases nor roles.
 ///
 /// # Errors
 /// The reason that keeps the service from starting, in words for the operator.
@@ -59,8 +59,7 @@ pub(crate) async fn open(
     let core = Core::assemble(CoreParts { process, sandbox, catalog, mounts, audit, background });
     core.quotas.load(&core.store).await?;
     core.activity.begin(&core.store).await;
-    core.leases.undo_all().await?;
-    guards::release_all(&core.store, &*core.log).await?;
+    end_work_of_dead_epochs(&core).await?;
     tokio::select! {
         migrated = migrate_all(&core) => migrated?,
         never = end_migrations_with_process(&core) => match never {},

@@ -1,11 +1,24 @@
-//! Resuming the unfinished work of an earlier process.
+//! Ending and resuming the unfinished work of earlier processes.
 
 use super::ending::outside_of_request;
 use super::leave_groups::let_members_leave;
 use super::{disable, remount, swap};
 use crate::core::Core;
 use crate::mounts::{MountPhase, MountRecord, UnavailableMount};
+use bulkhead_access::background::guards;
+use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
+
+/// Makes the reservations and guards of dead processes due now. Work of living processes stays, so
+/// that the function may be called while the service runs. The opening calls it; on a store of
+/// several nodes, each node has to call it after the death of another node.
+///
+/// # Errors
+/// 503 if the store cannot be read or written.
+pub(super) async fn end_work_of_dead_epochs(core: &Core) -> Result<(), Failure> {
+    core.leases.undo_dead().await?;
+    guards::release_dead(&core.store, &*core.log).await
+}
 
 /// Resumes the removal and the moves of mounts, the probation of new plugin versions, and the
 /// removal of members from deleted groups.
@@ -32,3 +45,6 @@ pub(super) fn resume_mount(core: &Arc<Core>, record: MountRecord) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
