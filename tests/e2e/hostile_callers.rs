@@ -289,6 +289,10 @@ fn slowly_sent_headers_time_out() {
     });
 }
 
+fn is_refused(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 429 ") && answer.contains("retry-after: 1\r\n")
+}
+
 pub(super) fn unfinished_bodies_share_a_memory_bound_and_time_out() {
     survives(|server| {
         let head = format!(
@@ -302,28 +306,31 @@ pub(super) fn unfinished_bodies_share_a_memory_bound_and_time_out() {
             match socket.until_closed(Duration::from_millis(if refused == 0 { 500 } else { 50 })) {
                 None => open_sockets.push(socket),
                 Some(answer) => {
-                    assert!(
-                        answer.starts_with("HTTP/1.1 429 ")
-                            && answer.contains("retry-after: 1\r\n"),
-                        "{answer}"
-                    );
+                    assert!(is_refused(&answer), "{answer}");
                     refused += 1;
                 }
             }
         }
         println!("{} bodies are waited for, {refused} refused", open_sockets.len());
-        assert!(refused >= 490, "an address holds 64 MiB: {refused} refused");
         for socket in &mut open_sockets {
-            socket.send("x");
-            let answer = socket
-                .until_closed(Duration::from_secs(45))
-                .expect("no body is waited for so long");
+            // A busy server refuses some bodies later.
+            let early = socket.until_closed(Duration::from_millis(50));
+            let closed = early.or_else(|| {
+                socket.send("x");
+                socket.until_closed(Duration::from_secs(45))
+            });
+            let answer = closed.expect("no body is waited for so long");
+            if is_refused(&answer) {
+                refused += 1;
+                continue;
+            }
             assert!(
                 answer.starts_with("HTTP/1.1 400 ")
                     && answer.contains("did not arrive within 30 s"),
                 "{answer}"
             );
         }
+        assert!(refused >= 490, "an address holds 64 MiB: {refused} refused");
     });
 }
 
