@@ -10,6 +10,14 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+case "${BULKHEAD_TEST_STORAGE:-}" in
+    '' | sqlite | postgresql) ;;
+    *)
+        echo "BULKHEAD_TEST_STORAGE is $BULKHEAD_TEST_STORAGE; give sqlite or postgresql" >&2
+        exit 2
+        ;;
+esac
+
 # A machine of CI builds once, so data for the next build would cost time and disk alone.
 if [ "${CI:-}" = true ]; then export CARGO_INCREMENTAL=0; fi
 
@@ -136,7 +144,8 @@ programs e2e -v | run_programs 2
 programs e2e | run_programs 3
 
 # The same tests with the data on PostgreSQL: all tests of the store and of the layers above, and a
-# part of the tests of whole servers. BULKHEAD_TEST_STORAGE=postgresql runs everything so.
+# part of the tests of whole servers. With BULKHEAD_TEST_STORAGE, everything ran on that database
+# above, and there is no second round.
 if [ -z "${BULKHEAD_TEST_STORAGE:-}" ]; then
     export BULKHEAD_TEST_STORAGE=postgresql
     programs 'bulkhead_store|bulkhead_access|bulkhead_core|service' | run_programs 2
