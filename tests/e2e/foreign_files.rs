@@ -1,7 +1,8 @@
-//! Damaged or foreign files: of another server, of another program, with a flipped byte, or with
+//! Damaged or foreign data: of another server, of another program, with a flipped byte, or with
 //! swapped rows. They are refused with a reason, and served again after a repair.
 
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::{edited, on_files, variable};
 use bulkhead_tests::{Bulkhead, Postgres};
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -59,6 +60,7 @@ pub(super) fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_
         .args(["server", "--dev", "--dev-listen-address", "127.0.0.1:0", "--data-dir"])
         .arg(first.data())
         .env_clear()
+        .envs(variable(first.data()))
         .output()
         .expect("the server can be started");
     assert!(!second.status.success());
@@ -71,6 +73,7 @@ pub(super) fn a_second_process_on_the_same_folder_is_refused_and_the_first_goes_
 }
 
 pub(super) fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_again() {
+    let _files = on_files();
     let (mut server, other) = (stopped(), stopped());
     let own = fs::read(database(&server)).expect("the database file is readable");
     fs::copy(database(&other), database(&server)).expect("a file can be copied");
@@ -82,6 +85,7 @@ pub(super) fn the_database_of_another_cluster_is_refused_and_the_own_one_opens_a
 }
 
 pub(super) fn a_foreign_database_file_is_refused() {
+    let _files = on_files();
     for content in [b"of some other program".repeat(400), vec![0; 8192]] {
         let mut server = stopped();
         fs::write(database(&server), content).expect("a file can be written");
@@ -146,14 +150,7 @@ fn assert_damaged(server: &Bulkhead, damaged: &[&str], intact: &[&str]) {
 
 pub(super) fn a_flipped_byte_damages_only_its_record() {
     let mut server = stopped();
-    let flip = |server: &Bulkhead| {
-        edit(&database(server), async |connection: &mut SqliteConnection| {
-            let (key, stamp, mut bytes) = sealed(connection, "one").await;
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            put(connection, &key, &stamp, &bytes).await;
-        });
-    };
+    let flip = |server: &Bulkhead| assert_eq!(flip_where(server, "key LIKE '%/one'"), 1);
     flip(&server);
     server.start_again();
     assert_damaged(&server, &["one"], &["two"]);
@@ -165,6 +162,14 @@ pub(super) fn a_flipped_byte_damages_only_its_record() {
 
 /// Flips a byte in each row that matches `condition`, and returns their number.
 pub(super) fn flip_where(server: &Bulkhead, condition: &str) -> usize {
+    let statement = format!(
+        "WITH record AS (SELECT * FROM bulkhead_record) UPDATE bulkhead_record \
+         SET sealed = set_byte(sealed, length(sealed) - 1, \
+         get_byte(sealed, length(sealed) - 1) # 1) WHERE {condition} RETURNING key"
+    );
+    if let Some(keys) = edited(server.data(), &statement) {
+        return keys.len();
+    }
     let mut flipped = 0;
     edit(&database(server), async |connection: &mut SqliteConnection| {
         let text = format!("SELECT space, key, sealed FROM record WHERE {condition}");
@@ -247,16 +252,25 @@ fn unreadable_leases_do_not_delay_other_leases() {
     bulkhead_tests::wait::until_true("the repaired ones end, too", SOON, || users() == 0);
 }
 
-pub(super) fn swapped_rows_are_both_refused() {
-    let mut server = stopped();
-    let swap = |server: &Bulkhead| {
-        edit(&database(server), async |connection: &mut SqliteConnection| {
+/// Gives each of the rows of two policies the stamp and the bytes of the other row.
+fn swap(server: &Bulkhead) {
+    let statement = "UPDATE bulkhead_record AS one SET stamp = two.stamp, sealed = two.sealed \
+                     FROM bulkhead_record AS two WHERE one.key <> two.key \
+                     AND (one.key LIKE '%/one' OR one.key LIKE '%/two') \
+                     AND (two.key LIKE '%/one' OR two.key LIKE '%/two') RETURNING one.key";
+    match edited(server.data(), statement) {
+        Some(keys) => assert_eq!(keys.len(), 2, "{keys:?}"),
+        None => edit(&database(server), async |connection: &mut SqliteConnection| {
             let one = sealed(connection, "one").await;
             let two = sealed(connection, "two").await;
             put(connection, &one.0, &two.1, &two.2).await;
             put(connection, &two.0, &one.1, &one.2).await;
-        });
-    };
+        }),
+    }
+}
+
+pub(super) fn swapped_rows_are_both_refused() {
+    let mut server = stopped();
     swap(&server);
     server.start_again();
     assert_damaged(&server, &["one", "two"], &["default"]);

@@ -1,10 +1,10 @@
 //! The process and the files of a sealed server: access rights and content.
 
-use bulkhead_tests::Bulkhead;
 use bulkhead_tests::leaks::assert_sealed;
 use bulkhead_tests::operators::{Operators, give, open, sealed, uninitialised};
 use bulkhead_tests::paths::{Folder, binary, files_below};
 use bulkhead_tests::wait::until_true;
+use bulkhead_tests::{Bulkhead, storage};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,7 +14,8 @@ use std::time::Duration;
 
 fn start_beside(server: &Bulkhead, mode: &[&str]) -> Output {
     let mut command = Command::new(binary());
-    command.arg("server").args(mode).arg("--data-dir").arg(server.data()).env_clear();
+    command.arg("server").args(mode).arg("--data-dir").arg(server.data());
+    command.env_clear().envs(storage::variable(server.data()));
     command.output().expect("the server can be started")
 }
 

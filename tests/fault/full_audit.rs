@@ -6,7 +6,7 @@
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary};
-use bulkhead_tests::{Answer, Bulkhead, Client, wait};
+use bulkhead_tests::{Answer, Bulkhead, Client, storage, wait};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,9 +46,9 @@ impl AuditedServer {
         let file = audit.path().join("trail.log");
         let settings = format!(
             "listener \"tcp\" {{ address = \"127.0.0.1:0\" }}\n\
-             storage \"sqlite\" {{ path = {:?} }}\n\
+             {}\n\
              audit \"file\" \"main\" {{ path = {file:?} }}\n",
-            data.path()
+            storage::block(data.path())
         );
         let config = output.path().join("bulkhead.hcl");
         fs::write(&config, settings).expect("a file can be written");

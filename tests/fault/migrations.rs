@@ -6,9 +6,8 @@ use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use bulkhead_tests::paths::{Folder, fault_binary, guest, with_text};
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Bulkhead, Client};
+use bulkhead_tests::{Bulkhead, Client, storage};
 use serde_json::json;
-use std::process::Command;
 use std::time::Duration;
 
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
@@ -41,11 +40,7 @@ fn prepared() -> Bulkhead {
 
 /// Returns a server with a copy of the template's data, not started yet.
 fn copied(template: &Bulkhead) -> Bulkhead {
-    let data = Folder::new("migrations");
-    let mut copy = Command::new("cp");
-    copy.arg("-a").arg(template.data().join(".")).arg(data.path());
-    assert!(copy.status().expect("cp can be started").success(), "the data are copied");
-    Bulkhead::prepared(fault_binary(), data)
+    Bulkhead::prepared(fault_binary(), storage::copied(template.data()))
 }
 
 fn swap(root: &Client) -> Result<(), FaultObserved> {

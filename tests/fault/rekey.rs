@@ -3,11 +3,10 @@
 
 use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
-use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, give, seal_status};
 use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::{Bulkhead, storage};
 use serde_json::{Value, json};
-use std::process::Command;
 
 struct StoppedServer {
     server: Bulkhead,
@@ -31,11 +30,7 @@ impl StoppedServer {
 
     /// Returns a server with a copy of the data, not started yet.
     fn copied(&self) -> Bulkhead {
-        let data = Folder::new("rekey");
-        let from = self.server.data().join(".");
-        let copied = Command::new("cp").arg("-a").arg(&from).arg(data.path()).status();
-        assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
-        Bulkhead::prepared(fault_binary(), data).in_production()
+        Bulkhead::prepared(fault_binary(), storage::copied(self.server.data())).in_production()
     }
 
     /// Unseals the server and creates new shares.

@@ -7,9 +7,9 @@ use crate::configured_seal::ConfiguredSeal;
 use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
 use crate::sealed_life::{SealedLife, StoppedData, THRESHOLD};
-use bulkhead_tests::Bulkhead;
 use bulkhead_tests::operators::{Operators, give, seal_status};
 use bulkhead_tests::paths::Folder;
+use bulkhead_tests::{Bulkhead, storage};
 use serde_json::json;
 use std::fs;
 
@@ -123,10 +123,10 @@ impl Restore {
         let is_restored = seal_status(server)["due_work_suspended"].is_string();
         assert_eq!(is_restored, !has_later, "restored data have the note of the restore");
         assert!(is_restored || !is_answered, "the restore was answered");
-        let left = server.data().join("bulkhead.db.restored");
-        assert!(!left.exists(), "{} is left", left.display());
+        let left = storage::unfinished_data(server.data());
+        assert!(left.is_empty(), "{left:?} are left");
         if is_restored {
-            assert!(server.data().join("bulkhead.db.undone").exists(), "the old data stay");
+            assert!(storage::has_replaced_data(server.data()), "the old data stay");
             root.write("sys/release", &json!({})).expect(204);
             assert!(seal_status(server)["due_work_suspended"].is_null());
         }
@@ -225,6 +225,8 @@ fn error_during_forced_restore_under_static_seal() {
 
 #[test]
 fn restore_passes_each_of_its_failpoints() {
+    // The failpoints are between acts on files.
+    let _files = storage::on_files();
     let restore = Restore::of_own_snapshot(ConfiguredSeal::shamir());
     let notes = Folder::new("trace");
     let trace = notes.path().join("trace");

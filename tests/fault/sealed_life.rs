@@ -10,8 +10,7 @@ use bulkhead_tests::storage;
 use bulkhead_tests::wait::until_true;
 use serde_json::json;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 /// Number of shares that open data, or that migrate data.
 pub const THRESHOLD: usize = 2;
@@ -134,7 +133,7 @@ impl StoppedData {
 
     /// Returns a life with copies of the data and the seal, not started yet.
     pub fn life(&self) -> SealedLife {
-        SealedLife::on(copied(self.stopped.server.data()), self.seal())
+        SealedLife::on(storage::copied(self.stopped.server.data()), self.seal())
     }
 
     /// Asserts that the data have the policy from before the life.
@@ -154,11 +153,4 @@ fn initialised(life: &SealedLife) -> Operators {
     let fields = json!({ "recovery_shares": THRESHOLD + 1, "recovery_threshold": THRESHOLD });
     let answer = life.server.client(None).write("sys/init", &fields).expect(200);
     recovery_operators(&answer.body, THRESHOLD)
-}
-
-fn copied(from: &Path) -> Folder {
-    let data = Folder::new("seal-data");
-    let copy = Command::new("cp").arg("-a").arg(from.join(".")).arg(data.path()).status();
-    assert!(copy.expect("cp can be started").success(), "{} is copied", from.display());
-    data
 }

@@ -8,8 +8,8 @@ use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::seal_status;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::{on_files, unfinished_data};
 use serde_json::json;
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
 
 const SIGKILL: i32 = 9;
@@ -76,15 +76,13 @@ fn assert_complete(server: &Bulkhead) {
     let client = server.client(answer.body["auth"]["client_token"].as_str());
     let mounts = client.read("sys/mounts").expect(200);
     assert_eq!(mounts.body["data"]["notes/"]["type"], "kv", "{mounts:?}");
-    let files = fs::read_dir(server.data()).expect("the data folder");
-    let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
-    let copies: Vec<String> = names.filter(|name| name.contains("copy-")).collect();
-    assert!(copies.is_empty(), "{copies:?}");
+    assert_eq!(unfinished_data(server.data()), [""; 0]);
 }
 
 /// Kills the server before one act on the disk in `stride`.
 fn killed_server_completes_initialisation(seal: &ConfiguredSeal, stride: u32) {
     let acts = until_nothing_fires_of(AT_ONCE, |number| {
+        let _files = on_files();
         let act = sampled_at(stride, number);
         let disk = Disk::killing_at(act);
         let mut life = SealedLife::of(binary(), Folder::new("unattended-data"), seal.copied());

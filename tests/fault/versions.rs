@@ -5,10 +5,8 @@
 use crate::injected::{FaultObserved, InjectedFault, answered, write};
 use crate::points;
 use bulkhead_tests::paths::{Folder, fault_binary, guest, with_text};
-use bulkhead_tests::{Bulkhead, Client};
+use bulkhead_tests::{Bulkhead, Client, storage};
 use serde_json::json;
-use std::path::Path;
-use std::process::Command;
 
 const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
 const NOTES: &str = "sys/plugins/catalog/secret/notes";
@@ -82,9 +80,7 @@ impl StoppedServer {
 
     /// Returns a server with a copy of the data, not started yet.
     fn copied(&self) -> Bulkhead {
-        let data = Folder::new("versions");
-        copy(self.server.data(), data.path());
-        Bulkhead::prepared(fault_binary(), data)
+        Bulkhead::prepared(fault_binary(), storage::copied(self.server.data()))
     }
 
     /// Registers a version and swaps two mounts. Counts the answered steps.
@@ -120,11 +116,6 @@ impl StoppedServer {
         }
         check_data(root);
     }
-}
-
-fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
-    assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
 }
 
 /// Returns true if the catalog has the newer version of the hostile guest, and it is usable.

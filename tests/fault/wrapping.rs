@@ -4,9 +4,8 @@
 use crate::injected::{FaultObserved, InjectedFault, write};
 use crate::points;
 use bulkhead_tests::paths::{Folder, fault_binary};
-use bulkhead_tests::{Bulkhead, leaks};
+use bulkhead_tests::{Bulkhead, leaks, storage};
 use serde_json::json;
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const UNWRAP: &str = "sys/wrapping/unwrap";
@@ -31,11 +30,7 @@ impl Template {
 
     /// Returns a server with a copy of the data, not started yet.
     fn copied(&self) -> Bulkhead {
-        let data = Folder::new("wrapping");
-        let from = self.server.data().join(".");
-        let copied = Command::new("cp").arg("-a").arg(&from).arg(data.path()).status();
-        assert!(copied.expect("cp can be started").success(), "{} is copied", from.display());
-        Bulkhead::prepared(fault_binary(), data)
+        Bulkhead::prepared(fault_binary(), storage::copied(self.server.data()))
     }
 
     /// Opens the token.

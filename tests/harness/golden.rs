@@ -5,6 +5,7 @@
 
 use crate::client::Answer;
 use crate::paths::repository;
+use crate::storage;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
@@ -19,12 +20,15 @@ pub fn assert_golden(name: &str, answer: &Answer) {
     let seen = format!("{seen:#}\n");
     let path = repository().join("tests/golden").join(format!("{name}.json"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        assert_eq!(storage::kind(), "sqlite", "run `make golden` without BULKHEAD_TEST_STORAGE");
         fs::write(&path, seen).expect("a golden file can be written");
         return;
     }
     let agreed = fs::read_to_string(&path).unwrap_or_else(|_| {
         panic!("{} is missing: run `make golden` and read the new file", path.display())
     });
+    // The agreed answers name the database of the store.
+    let agreed = agreed.replace("\"sqlite\"", &format!("{:?}", storage::kind()));
     assert!(
         agreed == seen,
         "{name} changed; if that is meant, run `make golden`.\nagreed: {agreed}\nseen: {seen}"

@@ -5,6 +5,7 @@
 //! secret, the whole. Redaction guarantees the same (`host/sandbox/src/secrets.rs`).
 
 use crate::paths::files_below;
+use crate::storage::assert_rows_sealed;
 use std::path::Path;
 
 /// A password that is hard to quote and easy to find.
@@ -31,7 +32,7 @@ pub fn assert_silent(place: &str, text: &str, secret: &str) {
     assert!(shown.is_empty(), "{place} shows {shown:?} of a secret:\n{text}");
 }
 
-/// Fails if a file below `folder` contains `secret`.
+/// Fails if a file below `folder`, or a table of this data folder, contains `secret`.
 #[track_caller]
 pub fn assert_sealed(folder: &Path, secret: &str) {
     for file in files_below(folder) {
@@ -40,6 +41,7 @@ pub fn assert_sealed(folder: &Path, secret: &str) {
         let found = String::from_utf8_lossy(&bytes).contains(secret);
         assert!(!found, "{} holds a secret in the clear", file.display());
     }
+    assert_rows_sealed(folder, secret);
 }
 
 #[cfg(test)]

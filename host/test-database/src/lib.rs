@@ -7,7 +7,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "runs in tests, which fail by panicking")]
 
 use std::cell::Cell;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -153,13 +154,53 @@ pub fn url_of(directory: &Path) -> Option<String> {
     if TestDatabase::chosen() == TestDatabase::Sqlite {
         return None;
     }
-    let file = directory.join(SCHEMA_FILE);
-    if let Ok(schema) = fs::read_to_string(&file) {
+    if let Some(schema) = schema_of(directory) {
         return Some(url(&schema));
     }
     let url = new_schema("");
     let (_, schema) = url.rsplit_once('=').unwrap();
     fs::create_dir_all(directory).unwrap();
-    fs::write(&file, schema).unwrap();
+    // Tests check the modes of all files of a data directory.
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(directory.join(SCHEMA_FILE)).unwrap();
+    file.write_all(schema.as_bytes()).unwrap();
     Some(url)
+}
+
+/// Returns the schema of the store in `directory`; `None` if the store is in a file or was never
+/// opened.
+pub fn schema_of(directory: &Path) -> Option<String> {
+    match TestDatabase::chosen() {
+        TestDatabase::Sqlite => None,
+        TestDatabase::Postgres => fs::read_to_string(directory.join(SCHEMA_FILE)).ok(),
+    }
+}
+
+/// Copies the tables, indexes and rows of the schema `OLD` into the schema `NEW`, and continues the
+/// numbers of identity columns.
+const COPY: &str = "DO $copy$ DECLARE found record; BEGIN
+    FOR found IN SELECT tablename AS name FROM pg_tables WHERE schemaname = 'OLD' LOOP
+        EXECUTE format('CREATE TABLE NEW.%1$I (LIKE OLD.%1$I INCLUDING ALL EXCLUDING INDEXES)',
+            found.name);
+        EXECUTE format('INSERT INTO NEW.%1$I SELECT * FROM OLD.%1$I', found.name);
+    END LOOP;
+    FOR found IN SELECT indexdef AS text FROM pg_indexes WHERE schemaname = 'OLD' LOOP
+        EXECUTE replace(found.text, ' ON OLD.', ' ON NEW.');
+    END LOOP;
+    FOR found IN SELECT table_name AS name, column_name AS part FROM information_schema.columns
+            WHERE table_schema = 'OLD' AND is_identity = 'YES' LOOP
+        EXECUTE format('SELECT setval(pg_get_serial_sequence(''NEW.%1$I'', %2$L),
+            coalesce(max(%2$I), 0) + 1, false) FROM OLD.%1$I', found.name, found.part);
+    END LOOP;
+END $copy$";
+
+/// Gives the store in `to`, a copy of the files of `from`, a copy of the schema of `from`, too.
+pub fn copy_schema(from: &Path, to: &Path) {
+    let Some(old) = schema_of(from) else { return };
+    fs::remove_file(to.join(SCHEMA_FILE)).unwrap();
+    url_of(to).unwrap();
+    let new = schema_of(to).unwrap();
+    let output = psql(&[&COPY.replace("OLD", &old).replace("NEW", &new)]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
