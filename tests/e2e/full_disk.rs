@@ -3,6 +3,7 @@
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::on_files;
 use serde_json::json;
 
 /// Space for a started server and for some writes of [`policy`].
@@ -16,6 +17,7 @@ fn policy() -> String {
 }
 
 pub(super) fn a_full_disk_refuses_writes_with_a_reason_until_there_is_space() {
+    let _files = on_files();
     let disk = Disk::full_after(SPACE);
     let mut server = Bulkhead::prepared(binary(), Folder::new("full-row"));
     let environment = disk.under(server.data());

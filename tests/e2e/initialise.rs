@@ -3,6 +3,7 @@
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::operators::{Operators, give, seal_status, sealed, uninitialised};
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::on_files;
 use bulkhead_tests::{Bulkhead, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -262,6 +263,7 @@ fn outcome_on(disk: &Disk) -> InitialisationOutcome {
 
 #[test]
 fn killed_initialisation_is_complete_or_without_effect() {
+    let _files = on_files();
     let killed = moments().into_iter().map(|moment| outcome_on(&Disk::killing_at(moment)));
     let outcomes: BTreeSet<InitialisationOutcome> = killed.collect();
     assert_eq!(outcomes.len(), 3, "{outcomes:?}");

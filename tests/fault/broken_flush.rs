@@ -9,6 +9,7 @@ use crate::stage::thorough;
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::disk::{Disk, FileOperation, SeededRandom, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::on_files;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;
 
@@ -17,6 +18,7 @@ const FLUSHES: [u64; 2] = [4, 40];
 
 #[test]
 fn failed_flush_stops_all_writes_until_restart() {
+    let _files = on_files();
     let (at_start, at_end) = flushes_of_a_life();
     let tried = FLUSHES[usize::from(thorough())].min(at_end - at_start - 1);
     let mut met = 0;

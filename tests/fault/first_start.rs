@@ -5,6 +5,7 @@ use crate::stage::{report, sampled, sampling, until_nothing_fires};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::Disk;
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::on_files;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt;
 
@@ -16,6 +17,7 @@ const FEWEST: u32 = 20;
 #[test]
 fn server_killed_during_first_start_starts_again() {
     let acts = until_nothing_fires(|number| {
+        let _files = on_files();
         let act = sampled(number);
         let disk = Disk::killing_at(act);
         let mut server = Bulkhead::prepared(binary(), Folder::new("first"));

@@ -7,6 +7,7 @@ use crate::stage::{WAITING_AT_ONCE, thorough, until_nothing_fires_of};
 use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::disk::{Disk, FileOperation};
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::on_files;
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Bulkhead, Client};
 use serde_json::json;
@@ -40,6 +41,7 @@ fn full_disk_refuses_writes_until_space_returns() {
 
 /// Returns the bytes written after the server's start, and after a whole life.
 fn written_by_a_life() -> (u64, u64) {
+    let _files = on_files();
     let disk = Disk::sound();
     let mut server = Bulkhead::prepared(binary(), Folder::new("space"));
     let environment = disk.under(server.data());
@@ -59,6 +61,7 @@ fn bytes(act: &FileOperation) -> u64 {
 
 /// Runs a life on a disk with `space` bytes. Returns true if an answer reported the full disk.
 fn live_with(space: u64, name: &str) -> bool {
+    let _files = on_files();
     let disk = Disk::full_after(space);
     let mut server = Bulkhead::prepared(binary(), Folder::new("full"));
     let environment = disk.under(server.data());

@@ -8,6 +8,7 @@ use crate::stage::{seed, thorough};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::disk::{Disk, Entry, SeededRandom, after_power_cut, folder_of};
 use bulkhead_tests::paths::{Folder, binary};
+use bulkhead_tests::storage::on_files;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,6 +20,7 @@ const BIRTH: usize = 24;
 
 #[test]
 fn answered_writes_survive_a_power_loss() {
+    let _files = on_files();
     let disk = Disk::sound();
     let mut server = Bulkhead::prepared(binary(), Folder::new("power"));
     let history = two_days(&disk, &mut server);
