@@ -14,6 +14,7 @@
 //! version 4, and the component answers 400, because 3 is not the current version. A process that
 //! dies during the commit leaves both records or neither.
 
+mod absence;
 mod begin;
 mod finish;
 mod folder;

@@ -5,7 +5,7 @@
 
 use super::caller::Caller;
 use super::lifetime::{bounds, first_whole_second, shorter};
-use super::record::{TokenRecord, TokenType, put, read};
+use super::record::{TokenRecord, TokenType, address, put, read};
 use super::roles::TokenRole;
 use super::table::Tokens;
 use super::{batch, keys};
@@ -94,12 +94,15 @@ impl Tokens {
             let caller = Caller::batch(&self.store, &token, record);
             return Ok(CreatedToken { token, caller, warning });
         }
+        let is_chosen = id.is_some();
         let token = match id {
             Some(token) => token,
             None => keys::generate_text()?,
         };
         let caller = with_accessor(self.store.hashes(), &token, record);
-        if read(unit, &caller.hash).await?.is_some() {
+        if !is_chosen {
+            unit.assert_absent(&address(&caller.hash))?;
+        } else if read(unit, &caller.hash).await?.is_some() {
             return Err(Failure::invalid(
                 "there is, or was until now, a token with this id; choose another",
             ));

@@ -59,6 +59,24 @@ async fn appearance_of_key_read_as_absent_conflicts() {
 }
 
 #[tokio::test]
+async fn asserted_absence_takes_no_read_and_conflicts() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    let (mut first, mut second) = (store.begin(), store.begin());
+    let before = store.activity().read_queries;
+    for unit in [&mut first, &mut second] {
+        unit.assert_absent(&data("random")).unwrap();
+        write(unit, "random", "new");
+    }
+    assert_eq!(store.activity().read_queries, before);
+    first.commit().await.unwrap();
+    assert_eq!(second.commit().await, Err(StoreFault::Conflict));
+    let mut third = store.begin();
+    assert!(third.get(&data("random")).await.unwrap().is_some());
+    assert_eq!(third.assert_absent(&data("random")), Err(StoreFault::Conflict));
+}
+
+#[tokio::test]
 async fn vanished_read_key_conflicts_even_if_restored() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
