@@ -8,6 +8,7 @@
 //! number of leases.
 
 mod figures;
+mod first_answer;
 mod load;
 mod steady;
 
@@ -17,11 +18,9 @@ use bulkhead_tests::static_seal;
 use figures::{micros, quantile};
 use load::Connection;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 use steady::{ConnectionUse, SteadyLoad};
 use tokio::runtime::Runtime;
@@ -168,7 +167,8 @@ impl SelfOpeningServer {
         let mut times = Vec::new();
         for _ in 0..STARTS {
             runtime.block_on(self.create_tokens(WRITES));
-            times.push(self.first_answer());
+            let request = load::get(SECRET, &self.token);
+            times.push(first_answer::after_kill(&mut self.server, self.address, &request));
         }
         let [median, longest] = [0.5, 1.0].map(|share| quantile(&mut times, share));
         let is_held = longest <= START_GOAL;
@@ -181,22 +181,6 @@ impl SelfOpeningServer {
             "median_us": micros(median), "longest_us": micros(longest), "held": is_held,
         });
         (median, row)
-    }
-
-    fn first_answer(&mut self) -> Duration {
-        self.server.kill();
-        let mut stream = TcpStream::connect(self.address).expect("the socket listens");
-        stream.write_all(&load::get(SECRET, &self.token)).expect("the system queues the request");
-        let began = Instant::now();
-        let reading = thread::spawn(move || {
-            let mut status = [0; 13];
-            stream.read_exact(&mut status).expect("an answer");
-            let answered = Instant::now();
-            assert_eq!(&status, b"HTTP/1.1 200 ", "{}", String::from_utf8_lossy(&status));
-            answered
-        });
-        self.server.start_again();
-        reading.join().expect("the read is answered").duration_since(began)
     }
 
     /// Creates tokens by all clients together, and returns the time taken.
