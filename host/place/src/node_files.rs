@@ -10,7 +10,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use aws_lc_rs::digest;
 use bulkhead_wire::{hexadecimal, sync};
@@ -78,14 +77,24 @@ fn read_if_exists(path: &Path) -> Result<Option<String>, StoreFault> {
     }
 }
 
-/// The file with the cluster and the number of its last known commit.
+/// The file with the cluster, a node, and the number of the node's last known commit.
 pub struct MarkFile {
     directory: PathBuf,
     cluster: String,
-    /// Number in the file; 0 without a file.
-    commits: AtomicI64,
+    /// The content of the file.
+    mark: Mutex<KnownCommit>,
     /// Lock of the file. `true` once nothing more is written.
     is_closed: Mutex<bool>,
+}
+
+/// The last known commit of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownCommit {
+    /// Name of the row of the node. A directory that was moved, or is on a machine with another
+    /// name, is another node, and its mark is of the node before.
+    pub node: String,
+    /// Number of the commit; 0 without a mark.
+    pub commits: i64,
 }
 
 impl MarkFile {
@@ -106,41 +115,43 @@ impl MarkFile {
                 remedy(directory)
             )));
         }
-        let commits = mark.map_or(0, |(_, commits)| commits);
-        Ok(MarkFile::with(directory, (cluster, commits)))
+        let mark = mark.map(|(_, mark)| mark).unwrap_or_default();
+        Ok(MarkFile::with(directory, (cluster, mark)))
     }
 
     /// Creates the mark of a process that replaces the data, whichever mark `directory` has.
     pub fn unread(directory: &Path) -> MarkFile {
-        MarkFile::with(directory, ("", 0))
+        MarkFile::with(directory, ("", KnownCommit::default()))
     }
 
-    fn with(directory: &Path, (cluster, commits): (&str, i64)) -> MarkFile {
+    fn with(directory: &Path, (cluster, mark): (&str, KnownCommit)) -> MarkFile {
         MarkFile {
             directory: directory.to_owned(),
             cluster: cluster.to_owned(),
-            commits: AtomicI64::new(commits),
+            mark: Mutex::new(mark),
             is_closed: Mutex::new(false),
         }
     }
 
-    /// Returns the number of the commit in the file; 0 without a file.
-    pub fn commits(&self) -> i64 {
-        self.commits.load(Ordering::Relaxed)
+    /// Returns the content of the file.
+    pub fn mark(&self) -> KnownCommit {
+        sync::lock(&self.mark).clone()
     }
 
-    /// Writes a number that is higher than the number in the file. A mark that cannot be written
-    /// stays: the mark is an additional proof, and the commits do not depend on the file. Writes
-    /// nothing after [`MarkFile::close`].
-    pub fn raise(&self, commits: i64) {
+    /// Writes a commit of another node than in the file, or with a higher number. A mark that
+    /// cannot be written stays: the mark is an additional proof, and the commits do not depend on
+    /// the file. Writes nothing after [`MarkFile::close`].
+    pub fn raise(&self, known: KnownCommit) {
         let is_closed = sync::lock(&self.is_closed);
-        if *is_closed || commits <= self.commits() {
+        let mark = self.mark();
+        if *is_closed || mark.node == known.node && known.commits <= mark.commits {
             return;
         }
-        let text = format!("cluster {}\ncommits {commits}\n", self.cluster);
+        let KnownCommit { node, commits } = &known;
+        let text = format!("cluster {}\nnode {node}\ncommits {commits}\n", self.cluster);
         let path = self.directory.join(MARK_FILE);
         if directory::write_whole(&path, text.as_bytes()).is_ok() {
-            self.commits.store(commits, Ordering::Relaxed);
+            *sync::lock(&self.mark) = known;
             _ = directory::flush(&self.directory);
         }
     }
@@ -184,7 +195,9 @@ impl MarkFile {
 /// # Errors
 /// [`StoreFault::Refused`] if a database belonged to the directory.
 pub fn check_unmarked(directory: &Path, database: &Path) -> Result<(), StoreFault> {
-    let Some((cluster, commits)) = read_mark(directory)? else { return Ok(()) };
+    let Some((cluster, KnownCommit { commits, .. })) = read_mark(directory)? else {
+        return Ok(());
+    };
     Err(StoreFault::Refused(format!(
         "{} holds no data, and the data directory {} belonged to cluster {cluster} with commit \
          {commits}; {}",
@@ -202,14 +215,17 @@ fn remedy(directory: &Path) -> String {
     )
 }
 
-/// Returns the cluster and the number of its commit.
-fn read_mark(directory: &Path) -> Result<Option<(String, i64)>, StoreFault> {
+/// Returns the cluster and the last known commit.
+fn read_mark(directory: &Path) -> Result<Option<(String, KnownCommit)>, StoreFault> {
     let path = directory.join(MARK_FILE);
     let Some(text) = read_if_exists(&path)? else { return Ok(None) };
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     let commits = value("commits ").and_then(|number| number.parse().ok());
     match (value("cluster "), commits) {
-        (Some(cluster), Some(commits)) => Ok(Some((cluster.to_owned(), commits))),
+        (Some(cluster), Some(commits)) => {
+            let node = value("node ").unwrap_or_default().to_owned();
+            Ok(Some((cluster.to_owned(), KnownCommit { node, commits })))
+        }
         _ => Err(StoreFault::Refused(format!(
             "the file {} does not hold a cluster and a number; {}",
             path.display(),
@@ -255,9 +271,14 @@ mod tests {
         let Folder(path) = &Folder::new("mark");
         assert_eq!(check_unmarked(path, Path::new("db")), Ok(()));
         let mark = MarkFile::open(path, "a").unwrap();
-        for (raised, number) in [(0, 0), (7, 7), (6, 7)] {
+        let known = |node: &str, commits| KnownCommit { node: node.to_owned(), commits };
+        for (raised, expected) in [
+            (known("n", 7), known("n", 7)),
+            (known("n", 6), known("n", 7)),
+            (known("moved", 1), known("moved", 1)),
+        ] {
             mark.raise(raised);
-            assert_eq!(MarkFile::open(path, "a").unwrap().commits(), number);
+            assert_eq!(MarkFile::open(path, "a").unwrap().mark(), expected);
         }
         let refusal = MarkFile::open(path, "b").err().unwrap().to_string();
         assert!(refusal.contains("cluster a") && refusal.contains(MARK_FILE), "{refusal}");
@@ -266,8 +287,8 @@ mod tests {
         assert!(MarkFile::open(path, "a").is_err());
         MarkFile::unread(path).remove().unwrap();
         mark.close();
-        mark.raise(8);
+        mark.raise(known("n", 8));
         MarkFile::unread(path).remove().unwrap();
-        assert_eq!(MarkFile::open(path, "b").unwrap().commits(), 0);
+        assert_eq!(MarkFile::open(path, "b").unwrap().mark(), KnownCommit::default());
     }
 }

@@ -47,6 +47,9 @@ struct CacheContents {
     commits: u64,
     /// Addresses that the current commit writes. Commits do not overlap.
     being_written: HashSet<Address>,
+    /// Addresses among them that another process changed since: the later change may be newer than
+    /// the current commit.
+    outdated: HashSet<Address>,
     /// `true` while an earlier commit may still be stored.
     is_in_doubt: bool,
 }
@@ -93,13 +96,19 @@ impl RecordCache {
 
     /// Returns `true` if all these records, or their absence, are cached with these stamps, and
     /// were settled by the read of changes `ended` or before. They then belong to a single state.
+    /// Other nodes may have read a record of the current commit already.
     pub(crate) fn holds(
         &self,
         stamps: &BTreeMap<Address, Option<Stamp>>,
         ended: ReadNumber,
     ) -> bool {
         let contents = self.lock();
+        let is_visible_elsewhere =
+            |address: &Address| ended.is_shared() && contents.being_written.contains(address);
         stamps.iter().all(|(address, stamp)| {
+            if is_visible_elsewhere(address) {
+                return false;
+            }
             let cached = contents.records.get(address).filter(|cached| cached.read < ended);
             cached.is_some_and(|cached| cached.found.as_ref().map(|(stamp, _)| *stamp) == *stamp)
         })
@@ -131,13 +140,20 @@ impl RecordCache {
     pub(crate) fn evict<'a>(&self, changed: impl Iterator<Item = &'a Address>) {
         let mut contents = self.lock();
         contents.commits += 1;
-        changed.for_each(|address| contents.remove(address));
+        for address in changed {
+            contents.remove(address);
+            if contents.being_written.contains(address) {
+                contents.outdated.insert(address.clone());
+            }
+        }
     }
 
     /// Evicts everything, when the store is closed, or any record may have changed.
     pub(crate) fn clear(&self) {
         let mut contents = self.lock();
         contents.bytes = 0;
+        let CacheContents { being_written, outdated, .. } = &mut *contents;
+        outdated.extend(being_written.iter().cloned());
         // Reads in progress leave nothing behind either.
         contents.commits += 1;
         drop(mem::take(&mut contents.records));
@@ -183,12 +199,13 @@ impl RecordCache {
         for address in mem::take(&mut contents.being_written) {
             contents.remove(&address);
         }
+        let outdated = mem::take(&mut contents.outdated);
         for work in stored {
             // Another unit of the same commit may have put the record before.
             work.addresses().for_each(|address| contents.remove(address));
             for (address, stamp, record) in &work.writes.in_use {
                 let found = Some((*stamp, record.clone()));
-                if is_worth_caching(address, &found) {
+                if is_worth_caching(address, &found) && !outdated.contains(address) {
                     outgrown.extend(contents.insert(address, CachedRecord { found, read }));
                 }
             }
@@ -234,6 +251,7 @@ mod tests {
     use super::*;
     use crate::IndexColumns;
     use crate::RecordBody;
+    use crate::work::{ReadSet, WriteSet};
 
     /// The last read of changes that began.
     const NOW: ReadNumber = ReadNumber(1);
@@ -297,6 +315,23 @@ mod tests {
         assert!(!holds(&[("role", None)]));
         assert!(!holds(&[("absent", Some(Stamp([1; 16])))]));
         assert!(!holds(&[("role", Some(Stamp([1; 16]))), ("unknown", None)]));
+    }
+
+    #[test]
+    fn change_of_other_process_outlasts_own_commit() {
+        let cache = RecordCache::default();
+        let (reads, writes) = (ReadSet::default(), WriteSet::default());
+        let mut work = CommitRequest { reads, writes, limits: Vec::new(), turn: None };
+        let Some((stamp, record)) = found(b"own") else { panic!("a record") };
+        work.writes.in_use.push((address(), stamp, record));
+        // The answer of the commit comes after the change of another process.
+        cache.begin_writing([address()].iter());
+        cache.evict([address()].iter());
+        cache.end_writing([&work].into_iter(), NOW);
+        assert_eq!(body(&cache), None);
+        cache.begin_writing([address()].iter());
+        cache.end_writing([&work].into_iter(), NOW);
+        assert_eq!(body(&cache).unwrap(), b"own");
     }
 
     #[test]

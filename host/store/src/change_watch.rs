@@ -42,6 +42,16 @@ const WAIT_TIME: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadNumber(pub(crate) u64);
 
+impl ReadNumber {
+    /// After every read: the process is alone.
+    const ALONE: ReadNumber = ReadNumber(u64::MAX);
+
+    /// Returns whether other nodes may write to the database.
+    pub(crate) fn is_shared(self) -> bool {
+        self != ReadNumber::ALONE
+    }
+}
+
 /// The state of the reads of changes of a process. A process that is alone reads no changes, and
 /// its records in memory are always fresh and settled.
 pub(crate) struct ChangeWatch {
@@ -69,6 +79,25 @@ struct EndedReads {
     read: u64,
     /// The moment before the last written progress.
     progress: u64,
+}
+
+impl SharedWatch {
+    /// Returns whether every other node has read `commit`, after a look if not known so far.
+    async fn has_seen(&self, commit: i64, look: BoxFuture<'_, Result<i64, StoreFault>>) -> bool {
+        let mut seen = self.seen.lock().await;
+        if *seen >= commit {
+            return true;
+        }
+        match look.await {
+            // No other node.
+            Ok(i64::MAX) => true,
+            Ok(found) => {
+                *seen = found;
+                found >= commit
+            }
+            Err(_) => false,
+        }
+    }
 }
 
 impl EndedReads {
@@ -149,25 +178,13 @@ impl ChangeWatch {
         look: impl Fn() -> BoxFuture<'a, Result<i64, StoreFault>>,
     ) {
         let Some(shared) = &self.shared else { return };
-        let begun = steady_milliseconds();
-        while !is_older(begun, IN_FORCE_TIME) {
-            let mut seen = shared.seen.lock().await;
-            if *seen >= commit {
-                return;
+        let waiting = async {
+            while !shared.has_seen(commit, look()).await {
+                sleep(LOOK_PAUSE).await;
             }
-            match look().await {
-                // No other node.
-                Ok(i64::MAX) => return,
-                Ok(found) => *seen = found,
-                // A node that cannot be asked is out of date after the whole time.
-                Err(_) => {}
-            }
-            if *seen >= commit {
-                return;
-            }
-            drop(seen);
-            sleep(LOOK_PAUSE).await;
-        }
+        };
+        // A node whose progress is not known by then uses nothing in memory.
+        drop(timeout(IN_FORCE_TIME, waiting).await);
     }
 
     /// Returns the number of the last read that began. A record that was read from the database
@@ -180,7 +197,7 @@ impl ChangeWatch {
     /// Returns the number of the last read that ended; records with smaller numbers are settled.
     pub(crate) fn last_ended(&self) -> ReadNumber {
         let ended = self.shared.as_ref().map(|shared| shared.ended.borrow().last);
-        ended.unwrap_or(ReadNumber(u64::MAX))
+        ended.unwrap_or(ReadNumber::ALONE)
     }
 
     /// Checks that records in memory are fresh.
@@ -231,6 +248,8 @@ fn not_fresh() -> StoreFault {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use super::*;
     use futures_util::FutureExt as _;
 
@@ -270,8 +289,8 @@ mod tests {
         changes.await_others(2, look).await;
         assert_eq!(looks.load(Ordering::Relaxed), 4, "known already");
         let begun = steady_milliseconds();
-        changes.await_others(i64::MAX - 1, || async { Err(not_fresh()) }.boxed()).await;
-        assert!(is_older(begun, IN_FORCE_TIME));
+        changes.await_others(i64::MAX - 1, || pending().boxed()).await;
+        assert!(is_older(begun, FRESH_TIME));
         changes.await_others(9, || async { Ok(i64::MAX) }.boxed()).await;
     }
 }

@@ -178,7 +178,8 @@ impl CommitGroup {
             }
         }
         if !waiting.is_empty() {
-            tokio::spawn(answer_once_in_force(self.data, waiting));
+            let commit = self.data.database.own_commits();
+            tokio::spawn(answer_once_in_force(self.data, commit, waiting));
         }
     }
 
@@ -226,9 +227,10 @@ impl CommitGroup {
 /// Answers requests whose changes other nodes must not miss. The next group does not wait.
 async fn answer_once_in_force(
     data: Arc<OpenData>,
+    commit: i64,
     waiting: Vec<(oneshot::Sender<CommitOutcome>, CommitOutcome)>,
 ) {
-    data.await_others().await;
+    data.await_others(commit).await;
     for (answer, outcome) in waiting {
         drop(answer.send(outcome));
     }

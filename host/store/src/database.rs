@@ -21,8 +21,9 @@
 //!   network, a lock of the store or a client.
 //! - **Reads see committed rows only**, and a read that begins after the acknowledgement of a
 //!   commit sees the commit. Reads do not wait for a write, and a write does not wait for reads.
-//! - **A single process works on a database.** SQLite has the lock of the directory. A database
-//!   that several machines reach has a claim, which each commit checks ([`Database::take_claim`]).
+//! - **A single process works on a database**, or nodes that share the database and read each
+//!   other's changes ([`Database::read_changes`]). SQLite has the lock of the directory. A database
+//!   that several machines reach has claims, which each commit checks ([`Database::take_claim`]).
 //! - **An outcome is never guessed.** A write that may have been stored is
 //!   [`WriteFailure::Unknown`]; the committer then compares stamps
 //!   ([`Database::look_up_stamps`]), because a stamp is new at each write.

@@ -1,5 +1,6 @@
 //! The data of an open store, shared by the units of work that read and the committer that writes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -23,7 +24,7 @@ use bulkhead_place::directory::HeldDirectory;
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::cipher;
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::record::Address;
+use bulkhead_record::record::{Address, Stamp};
 use bulkhead_record::seal::Seal;
 use bulkhead_wire::hexadecimal;
 
@@ -120,12 +121,19 @@ impl OpenData {
     ) -> Result<Option<ContendedKey>, StoreFault> {
         self.check_fresh().await?;
         let changed = match reads.only_keys() {
-            Some(keys) if self.cache.holds(keys, self.changes.last_ended()) => None,
+            Some(keys) if self.holds_in_memory(reads, keys) => None,
             _ => Box::pin(self.find_changed_in_database(reads)).await?,
         };
         // Checked last: a folder number that holds now also held at the moment of the other checks.
         Ok(changed
             .or_else(|| reads.changed_folder(|name, number| self.folders.holds(name, number))))
+    }
+
+    /// Returns whether the reads held at one moment, as far as the memory of this process shows. A
+    /// value of a folder may be newer than the records in memory if other nodes write.
+    fn holds_in_memory(&self, reads: &ReadSet, keys: &BTreeMap<Address, Option<Stamp>>) -> bool {
+        let ended = self.changes.last_ended();
+        !(ended.is_shared() && reads.has_folders()) && self.cache.holds(keys, ended)
     }
 
     async fn find_changed_in_database(
@@ -164,9 +172,8 @@ impl OpenData {
         }
     }
 
-    /// Waits until the commits of this process so far are in force on every node.
-    pub(crate) async fn await_others(&self) {
-        let commit = self.database.own_commits();
+    /// Waits until the commits of this process up to `commit` are in force on every node.
+    pub(crate) async fn await_others(&self, commit: i64) {
         self.changes.await_others(commit, || self.database.seen_by_all().boxed()).await;
     }
 

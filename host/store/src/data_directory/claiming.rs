@@ -15,7 +15,7 @@ use super::DataDirectory;
 use crate::database::Database;
 use crate::identity::{self, StoreIdentity};
 use bulkhead_place::claim_watch::{ClaimTimes, ClaimingNode};
-use bulkhead_place::node_files::{self, MarkFile, NodeId};
+use bulkhead_place::node_files::{self, KnownCommit, MarkFile, NodeId};
 use bulkhead_place::options::DatabaseChoice;
 use bulkhead_place::write_failure::UNUSABLE;
 use bulkhead_record::fault::StoreFault;
@@ -76,7 +76,7 @@ impl DataDirectory {
 
     async fn claim(&self, database: &Database, cluster: &str) -> Result<StoreIdentity, StoreFault> {
         let node = self.claiming_node(node_files::ensure_node(self.path())?, cluster)?;
-        let mark = Arc::clone(&node.mark);
+        let (mark, row) = (Arc::clone(&node.mark), node.row_name());
         let commits = database.take_claim(node).await?;
         let identity = match database.identity_rows().await {
             Ok(rows) => identity::of_rows_for_start(self.place(), &rows),
@@ -96,7 +96,7 @@ impl DataDirectory {
                 self.name().display()
             )));
         }
-        mark.raise(commits);
+        mark.raise(KnownCommit { node: row, commits });
         Ok(identity)
     }
 

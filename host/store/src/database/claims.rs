@@ -76,6 +76,14 @@ impl Database {
         }
     }
 
+    /// Returns whether the claim is lost or was given back.
+    pub(crate) fn is_claim_ended(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::Postgres(database) => database.is_claim_ended(),
+        }
+    }
+
     /// Returns the pause between two calls of [`Database::keep_claim`]; `None` if the database
     /// needs none.
     pub(crate) fn claim_pause(&self) -> Option<Duration> {

@@ -123,7 +123,8 @@ pub(super) fn unread(
          LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \
          LEFT JOIN LATERAL unnest(c.spaces, c.keys) AS u (space, key) ON true \
          WHERE n.name <> '{GATE}' \
-             AND (u.key IS NOT NULL OR n.kept > coalesce(known.number, 0) + 1)) AS asked",
+             AND (u.key IS NOT NULL OR n.kept > coalesce(known.number, 0) + 1 \
+                 OR n.commits < known.number AND known.number < {AFTER_ALL})) AS asked",
         tables.node, tables.change
     ))
 }
@@ -137,7 +138,10 @@ fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, Postgre
         found.is_awaited |= row.try_get::<bool, _>("is_awaited")?;
         found.has_silent_node |= row.try_get::<bool, _>("is_silent")?;
         found.has_gap |= seen.saturating_add(1) < row.try_get("kept")?;
-        found.known.numbers.insert(name, seen.max(number_of(row)?));
+        let last = number_of(row)?;
+        // The database lost commits of the node.
+        found.has_gap |= last < seen && seen != AFTER_ALL;
+        found.known.numbers.insert(name, if seen == AFTER_ALL { seen } else { last });
         let spaces: Option<Vec<i16>> = row.try_get("spaces")?;
         let keys: Option<Vec<String>> = row.try_get("keys")?;
         let pairs = spaces.unwrap_or_default().into_iter().zip(keys.unwrap_or_default());

@@ -11,6 +11,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
 use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::node_files::KnownCommit;
 use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_place::write_failure::WriteFailure;
@@ -89,6 +90,11 @@ impl PostgresDatabase {
         self.claim().is_some_and(|claim| claim.watch.is_in_doubt())
     }
 
+    /// As [`Database::is_claim_ended`](crate::database::Database::is_claim_ended).
+    pub(crate) fn is_claim_ended(&self) -> bool {
+        self.claim().is_some_and(|claim| claim.watch.is_ended())
+    }
+
     /// As [`Database::claim_holder`](crate::database::Database::claim_holder).
     pub(crate) fn claim_holder(&self) -> Option<[u8; 16]> {
         Some(self.claim()?.node.holder)
@@ -130,6 +136,10 @@ impl PostgresDatabase {
         let Some(claim) = self.claim() else { return false };
         if !claim.watch.is_ended() && claim.watch.age() >= claim.node.times.renewal {
             let renewed = timeout(RENEWAL_TIME, self.renew_claim(claim)).await;
+            if renewed.is_err() {
+                // The server may have been replaced, and answer reads on the sessions of the pool.
+                self.readers.note_doubt();
+            }
             let is_renewed = matches!(renewed, Ok(Ok(())));
             if !is_renewed && let Err(fault) = claim.watch.check() {
                 self.note_failure(&WriteFailure::Refused(fault));
@@ -170,9 +180,10 @@ impl PostgresDatabase {
     /// Writes the number of the last known commit to the data directory.
     async fn raise_mark(&self, claim: &HeldClaim) {
         let (mark, commits) = (claim.node.mark.clone(), claim.commits());
-        if commits > mark.commits() {
+        let known = KnownCommit { node: claim.node.row_name(), commits };
+        if mark.mark().commits < commits {
             // The thread of the runtime does not wait for the flush.
-            drop(tokio::task::spawn_blocking(move || mark.raise(commits)).await);
+            drop(tokio::task::spawn_blocking(move || mark.raise(known)).await);
         }
     }
 

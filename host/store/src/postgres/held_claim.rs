@@ -252,10 +252,10 @@ pub(super) fn add_count(
 }
 
 /// Returns the statements that take the claim for `node`, and end the claim of every other node,
-/// unless both share the database: a
-/// commit of the other node changes no row from then on. The opening counts as a commit, and the
-/// last statement returns its number: a directory has a mark from its first opening on. Changes of
-/// earlier openings are forgotten: a node that has not read them has a gap.
+/// unless both share the database: a commit of the other node changes no row from then on. The
+/// opening counts as a commit, and the last statement returns its number: a directory has a mark
+/// from its first opening on. Changes of earlier openings are forgotten: a node that has not read
+/// them has a gap.
 ///
 /// # Errors
 /// As [`HeldClaim::renewal`].

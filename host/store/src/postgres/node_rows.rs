@@ -90,6 +90,12 @@ pub(super) fn holders(tables: &TableNames) -> StatementDraft {
     StatementDraft::of(format!("SELECT holder FROM {} WHERE holder IS NOT NULL", tables.node))
 }
 
+/// Returns the statement that waits until every transaction of every node is decided, and lets no
+/// node commit until the end of the own transaction.
+pub(super) fn all_locks(tables: &TableNames) -> StatementDraft {
+    StatementDraft::of(format!("SELECT name FROM {} ORDER BY name FOR UPDATE", tables.node))
+}
+
 /// Returns the number of a commit from the row of a statement.
 ///
 /// # Errors
@@ -182,10 +188,10 @@ impl ClaimWait {
         rows: &[NodeRow],
         (database, node): (&Path, &ClaimingNode),
     ) -> Result<ClaimVerdict, StoreFault> {
-        let (name, marked) = (node.row_name(), node.mark.commits());
-        let stored = rows.iter().find(|row| row.name == name).map_or(0, |row| row.commits);
-        if stored < marked {
-            let text = node.mark.lost_commits(database, stored, marked);
+        let (name, mark) = (node.row_name(), node.mark.mark());
+        let stored = rows.iter().find(|row| row.name == mark.node).map_or(0, |row| row.commits);
+        if stored < mark.commits {
+            let text = node.mark.lost_commits(database, stored, mark.commits);
             return Err(StoreFault::Refused(text));
         }
         let mut verdict = ClaimVerdict::Free;

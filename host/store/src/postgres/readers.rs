@@ -110,7 +110,12 @@ impl SessionPool {
 
     /// Drops the idle connections, which are probably dead.
     fn drop_idle(&self) {
-        drop(mem::take(&mut sync::lock(&self.idle).sessions));
+        let mut idle = sync::lock(&self.idle);
+        // A connection in use does not return.
+        idle.generation += 1;
+        let old = mem::take(&mut idle.sessions);
+        drop(idle);
+        drop(old);
     }
 
     /// Runs a statement that writes nothing, as soon as a connection is free. Returns the rows.

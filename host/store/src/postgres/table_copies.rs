@@ -213,7 +213,7 @@ async fn begin_unclaimed(
         if !has_tables {
             return Ok((connection, false));
         }
-        node_rows::gate_lock(&tables).fetch(&mut connection).await?;
+        node_rows::all_locks(&tables).fetch(&mut connection).await?;
         let Some(rows) = node_rows::find(&mut connection, &tables).await? else {
             return Ok((connection, true));
         };

@@ -1,4 +1,5 @@
-//! The task that renews the claim of an open store on a database that several machines reach.
+//! The tasks of an open store on a database that several machines reach: one renews the claim, and
+//! one reads the changes of other nodes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ fn begin_reading(data: &Arc<OpenData>) {
         {
             // A failure shows in the age of the last read, and in the condition of the database.
             drop(data.read_changes().await);
-            if data.database.claim_loss().is_some() {
+            if data.database.is_claim_ended() {
                 return;
             }
             if let Some(until) = forgetting.next(data.database.own_commits()) {

@@ -415,3 +415,26 @@ async fn commits_of_other_process_with_claim_fence_node() {
     assert!(text.contains("another process wrote with the claim of this node"), "{text}");
     assert_eq!(failed_get(&store, "a").await, UNUSABLE);
 }
+
+#[tokio::test]
+async fn moved_directory_opens_and_keeps_proof_of_loss() {
+    let scratch = initialised().await;
+    let store = open_with(&scratch, IDLE).await;
+    put(&store, data("a"), "1").await;
+    store.close().await;
+    drop(store);
+    // Another inode makes another node, as on a machine with another name.
+    let (id, copy) = (scratch.path().join("node-id"), scratch.path().join("copy"));
+    fs::copy(&id, &copy).unwrap();
+    fs::rename(&copy, &id).unwrap();
+    let mark = fs::read_to_string(scratch.path().join("database-mark")).unwrap();
+    let store = scratch.open().await;
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+    store.close().await;
+    drop(store);
+    // The mark of the node before still shows that commits are lost.
+    fs::write(scratch.path().join("database-mark"), mark).unwrap();
+    edit_beside(&scratch, "UPDATE node SET commits = commits - 1").await;
+    let text = refusal(DataDirectory::hold(scratch.options()).await);
+    assert!(text.contains("acknowledged writes are lost"), "{text}");
+}
