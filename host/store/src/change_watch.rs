@@ -281,8 +281,8 @@ mod tests {
         let changes = shared();
         let looks = AtomicU64::new(0);
         let look = || {
-            let number = looks.fetch_add(1, Ordering::Relaxed);
-            async move { Ok(number as i64) }.boxed()
+            let look = async { Ok(looks.fetch_add(1, Ordering::Relaxed) as i64) };
+            look.boxed()
         };
         changes.await_others(3, look).await;
         assert_eq!(looks.load(Ordering::Relaxed), 4);
