@@ -4,6 +4,8 @@
 
 mod backlog;
 pub mod backoff;
+mod claim_records;
+mod claimed_addresses;
 mod claims;
 pub mod dead_work;
 mod due;

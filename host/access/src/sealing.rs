@@ -8,6 +8,7 @@ use bulkhead_wire::failure::{Failure, FailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, watch};
+use tokio::task::JoinHandle;
 
 /// Guard of a piece of work. The store is not opened again until the guard is dropped.
 pub type InFlight = OwnedRwLockReadGuard<()>;
@@ -32,6 +33,22 @@ impl SealSignal {
     /// 503 while the service is being sealed and waits for running work.
     pub fn enter(&self) -> Result<InFlight, Failure> {
         Arc::clone(&self.in_flight).try_read_owned().map_err(|_| sealed_failure())
+    }
+
+    /// Runs `work` in a separate task, for which sealing waits.
+    ///
+    /// # Errors
+    /// 503 while the service is being sealed.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<JoinHandle<T>, Failure> {
+        let in_flight = self.enter()?;
+        Ok(tokio::spawn(async move {
+            let done = work.await;
+            drop(in_flight);
+            done
+        }))
     }
 
     /// Tells background work to end.

@@ -26,6 +26,8 @@ pub enum Space {
     Timer,
     /// Long byte strings in pieces: uploaded components and their compiled code.
     Blob,
+    /// Claims of work, in a database on which several nodes may work.
+    Claim,
 }
 
 impl Space {
@@ -33,7 +35,7 @@ impl Space {
     /// lease.
     pub const LEASES: [Space; 2] = [Space::Reservation, Space::Lease];
 
-    const ALL: [Space; 7] = [
+    const ALL: [Space; 8] = [
         Space::Core,
         Space::Data,
         Space::Token,
@@ -41,6 +43,7 @@ impl Space {
         Space::Reservation,
         Space::Timer,
         Space::Blob,
+        Space::Claim,
     ];
 
     /// Returns the kind's number in the table. Part of the stored format: a number is never given
@@ -54,6 +57,7 @@ impl Space {
             Space::Reservation => 5,
             Space::Timer => 6,
             Space::Blob => 7,
+            Space::Claim => 8,
         }
     }
 
@@ -73,6 +77,7 @@ impl Space {
             Space::Reservation => "reservation",
             Space::Timer => "timer",
             Space::Blob => "blob",
+            Space::Claim => "claim",
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn counters_of(address: &Address) -> impl Iterator<Item = &str> {
             let mount = address.key.split_once('/').map(|(mount, _)| mount);
             (mount.filter(|mount| !mount.is_empty()), None)
         }
-        Space::Token | Space::Blob => (None, None),
+        Space::Token | Space::Blob | Space::Claim => (None, None),
     };
     one.into_iter().chain(all)
 }

@@ -86,6 +86,12 @@ impl Store {
         &self.data.epoch
     }
 
+    /// Returns `true` if the database admits several processes: work on a record is claimed in the
+    /// database, and not in memory alone.
+    pub fn is_shared(&self) -> bool {
+        self.data.database.is_shared()
+    }
+
     /// Returns the epochs of the processes that may work on the data now, this process among them.
     /// A process with another epoch commits nothing more.
     ///

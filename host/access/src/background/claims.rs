@@ -3,97 +3,61 @@
 //! This file prevents a lease from expiring during its renewal, which would drop the user while the
 //! caller holds a renewed lease. Renewal, revocation and expiry all hold the claim.
 //!
-//! With an embedded store, a single process owns the data, so claims live in memory and end with
-//! the process; no other process could wait for a claim to expire. If several nodes shared a store,
-//! a claim would be a row that expires. The fence ([`Claim::fence`]) is valid in both cases, so
-//! work is written for both.
-//!
 //! Example. A lease of `GET /v1/database/creds/app` ends at 12:00:00, and
 //! `POST /v1/sys/leases/renew` arrives a second earlier. The renewal takes the claim on the address
 //! of the lease ([`Claims::claim_in_turn`]) and calls the component, which needs two seconds. At
-//! 12:00:00 the worker finds the row due, but `Claims::claim_due` returns `None` and notes the
+//! 12:00:00 the worker finds the row due, but `Claims::claim_due` leaves the row out and notes the
 //! address. The renewal reads the lease again with [`Claim::fence`], as part of the commit that
 //! stores the later end. The dropped claim wakes the worker, and the row is not due any more. If
 //! the worker is first, the renewal waits, finds the lease gone or ending, and answers 400. If
 //! another commit changes the lease after the fence, the commit of the renewal conflicts, and the
 //! host checks the lease again. If the process dies, the claims die with the process, and the next
 //! process finds the row due.
+//!
+//! In a store of a single process (SQLite), a claim is an address in the memory of the process. In
+//! a database on which several nodes may work (PostgreSQL), a claim is also a record with the epoch
+//! of the holder (`ClaimRecords`, decision T63). The process takes the address in memory first, and
+//! then commits the record, before any effect of the work. [`Claim::fence`] removes the record in
+//! the commit of the outcome. A claim that is dropped without such a commit removes its record in a
+//! task, and gives the address in memory back after the removal. The record of a dead process is
+//! free, because the epoch of the process is not living.
+//!
+//! Two kinds of work hold a claim in memory alone ([`Claims::claim_here`]):
+//!
+//! - a call on its own reservation or guard, as long as the call runs. The row names the epoch of
+//!   the process, other nodes undo only rows of dead epochs, and the row becomes due after the last
+//!   moment of the call. Work of another node on a due row is fenced: a call that confirms its
+//!   reservation finds the row gone or ending, and undoes the reservation again.
+//! - a search that repairs rows (tidy). Two nodes may search at a time; a repair is a commit that
+//!   checks what it read.
 
-use super::lane_order::mount_of;
+mod in_lanes;
+mod release;
+#[cfg(test)]
+mod tests;
+
+use self::release::ClaimRelease;
+use super::claim_records::{ClaimRecords, TakeFault};
+use super::claimed_addresses::{ClaimLane, ClaimedAddresses};
 use super::lanes::Lanes;
-use bulkhead_store::{Address, Record, Space, StoreFault, Unit};
+use crate::sealing::SealSignal;
+use bulkhead_store::{Address, Record, Store, StoreFault, Unit};
 use bulkhead_wire::sync;
-use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-/// Maximum number of concurrent claims in lanes. A mount gets another claim only while
-/// [`SHARE_FACTOR`] times its claims are fewer than the free claims: the first mount gets a third.
-/// If its targets hang, and targets of some other mounts too, the next mount still gets a claim.
-const IN_LANES: usize = 64;
-/// Factor of the share of a mount; see [`IN_LANES`].
-const SHARE_FACTOR: usize = 2;
-/// Maximum number of concurrent claims without a lane. These are tokens, which reach no target that
-/// could hang, and must not wait for work that does.
-const WITHOUT_LANE: usize = 16;
-
-#[derive(Default)]
-struct ClaimedAddresses {
-    addresses: BTreeSet<Address>,
-    /// Claimed addresses that due work skipped and has to revisit.
-    passed_over: BTreeSet<Address>,
-    lanes: BTreeMap<(Space, String), usize>,
-}
-
-impl ClaimedAddresses {
-    /// Returns the number of free claims, in lanes or outside of lanes.
-    fn count_free(&self, in_lanes: bool) -> usize {
-        let counted = self.lanes.iter().filter(|(lane, _)| has_lane(lane) == in_lanes);
-        let most = if in_lanes { IN_LANES } else { WITHOUT_LANE };
-        most.saturating_sub(counted.map(|(_, count)| count).sum())
-    }
-
-    /// Returns the number of claims in the lane.
-    fn in_lane(&self, lane: &(Space, String)) -> usize {
-        self.lanes.get(lane).copied().unwrap_or_default()
-    }
-
-    /// Returns the number of further claims that the lane may take, out of `places`.
-    fn room(&self, lane: &(Space, String), places: usize) -> usize {
-        let free = self.count_free(has_lane(lane));
-        if !has_lane(lane) {
-            return free;
-        }
-        let mount_claims = self.of_mount(mount_of(&lane.1));
-        let in_share =
-            |more: &usize| (mount_claims + more) * SHARE_FACTOR < free.saturating_sub(*more);
-        (self.in_lane(lane)..places).enumerate().take_while(|(more, _)| in_share(more)).count()
-    }
-
-    /// Returns the number of claims in all lanes of the mount.
-    fn of_mount(&self, mount: &str) -> usize {
-        let of_mount = self.lanes.iter().filter(|((_, lane), _)| mount_of(lane) == mount);
-        of_mount.map(|(_, count)| count).sum()
-    }
-
-    fn leave(&mut self, lane: Option<(Space, String)>) {
-        if let Some(lane) = lane
-            && let Some(count) = self.lanes.get_mut(&lane)
-        {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.lanes.remove(&lane);
-            }
-        }
-    }
-}
-
-fn has_lane(lane: &(Space, String)) -> bool {
-    !lane.1.is_empty()
-}
+/// First pause between two looks at the record of another node.
+const FIRST_LOOK_PAUSE: Duration = Duration::from_millis(10);
+/// Maximum pause between two looks at the record of another node.
+const LONGEST_LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// Time for which a claim that does not wait its turn waits for the removal of the record of a
+/// claim that has ended.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// All claims of the process.
 #[derive(Default)]
@@ -104,132 +68,199 @@ pub struct Claims {
     /// each request that held a claim.
     room: Notify,
     lanes: Lanes,
+    /// `None` if no other process works on the store.
+    records: Option<ClaimRecords>,
+    /// Due work passed over an address that another node holds.
+    passed_over_node: AtomicBool,
 }
 
 /// The exclusive right to work on an address. Dropping it releases the address.
 pub struct Claim {
     claims: Arc<Claims>,
     address: Address,
-    lane: Option<(Space, String)>,
+    lane: Option<ClaimLane>,
+    record: ClaimRecord,
+}
+
+/// The record of a claim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClaimRecord {
+    /// There is none.
+    Absent,
+    /// Committed, and perhaps removed by the outcome of the work.
+    Stored,
+    /// Perhaps stored, now or later.
+    InDoubt,
 }
 
 impl Claims {
+    /// Returns the claims of a process on `store`.
+    pub(super) fn of(store: &Arc<Store>, sealing: &SealSignal) -> Arc<Self> {
+        Arc::new(Self { records: ClaimRecords::of(store, sealing), ..Self::default() })
+    }
+
+    /// Returns the claims of a simulated process.
+    #[cfg(test)]
+    pub(super) fn with_records(records: ClaimRecords) -> Arc<Self> {
+        Arc::new(Self { records: Some(records), ..Self::default() })
+    }
+
+    /// Claims `address` in this process alone. Returns `None` if the address is already claimed.
+    pub fn claim_here(self: &Arc<Self>, address: &Address) -> Option<Claim> {
+        let is_free = self.lock().insert(address);
+        is_free.then(|| Claim::new(self, address, None))
+    }
+
     /// Claims `address`. Returns `None` if the address is already claimed.
-    pub fn claim(self: &Arc<Self>, address: &Address) -> Option<Claim> {
-        let taken = self.lock().addresses.insert(address.clone());
-        taken.then(|| Claim { claims: Arc::clone(self), address: address.clone(), lane: None })
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
+    pub async fn claim(self: &Arc<Self>, address: &Address) -> Result<Option<Claim>, StoreFault> {
+        let until = Instant::now() + RELEASE_PATIENCE;
+        let Some(mut claim) = self.claim_after_release(address, until).await else {
+            return Ok(None);
+        };
+        loop {
+            match self.record(vec![claim]).await? {
+                (mut taken, foreign) if foreign.is_empty() => return Ok(taken.pop()),
+                (_, mut foreign) => match foreign.pop().filter(|_| Instant::now() < until) {
+                    Some(left) => claim = left,
+                    None => return Ok(None),
+                },
+            }
+            tokio::time::sleep(FIRST_LOOK_PAUSE).await;
+        }
     }
 
     /// Claims `address`, after waiting for its present holder.
-    pub async fn claim_in_turn(self: &Arc<Self>, address: &Address) -> Claim {
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
+    pub async fn claim_in_turn(self: &Arc<Self>, address: &Address) -> Result<Claim, StoreFault> {
+        let mut claim = self.claim_here_in_turn(address).await;
+        let mut pause = FIRST_LOOK_PAUSE;
+        loop {
+            let (mut taken, mut foreign) = self.record(vec![claim]).await?;
+            match (taken.pop(), foreign.pop()) {
+                (Some(taken), _) => return Ok(taken),
+                (None, Some(left)) => claim = left,
+                (None, None) => claim = self.claim_here_in_turn(address).await,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_LOOK_PAUSE);
+        }
+    }
+
+    /// As [`Claims::claim_in_turn`], in this process alone.
+    pub(super) async fn claim_here_in_turn(self: &Arc<Self>, address: &Address) -> Claim {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
             // Registers before the attempt, so that a release between the two still wakes this
             // task.
             freed.as_mut().enable();
-            if let Some(claim) = self.claim(address) {
+            if let Some(claim) = self.claim_here(address) {
                 return claim;
             }
             freed.await;
         }
     }
 
-    /// Claims due work and counts the claim in the lane. Returns `None` if the lane has no room or
-    /// the address is already claimed.
-    pub(crate) fn claim_due(self: &Arc<Self>, address: &Address, lane: &str) -> Option<Claim> {
-        let places = self.lanes.concurrency_limit(lane, Instant::now());
-        let lane = (address.space, lane.to_owned());
-        let mut state = self.lock();
-        if state.room(&lane, places) == 0 {
-            return None;
-        }
-        if !state.addresses.insert(address.clone()) {
-            state.passed_over.insert(address.clone());
-            return None;
-        }
-        *state.lanes.entry(lane.clone()).or_default() += 1;
-        Some(Claim { claims: Arc::clone(self), address: address.clone(), lane: Some(lane) })
-    }
-
-    /// Returns the number of further claims that the lane may take now.
-    pub(crate) fn room(&self, space: Space, lane: &str) -> usize {
-        let places = self.lanes.concurrency_limit(lane, Instant::now());
-        self.lock().room(&(space, lane.to_owned()), places)
-    }
-
-    /// Returns an upper bound of the number of the lane's records that are already claimed, in the
-    /// lane or outside of all lanes.
-    pub(crate) fn count_claimed(&self, space: Space, lane: &str) -> usize {
-        let state = self.lock();
-        let elsewhere: usize = state.lanes.values().sum();
-        let outside = state.addresses.len().saturating_sub(elsewhere);
-        state.in_lane(&(space, lane.to_owned())) + outside
-    }
-
-    /// Returns whether the mount's share allows another claim.
-    pub(crate) fn has_share(&self, mount: &str) -> bool {
-        let state = self.lock();
-        state.of_mount(mount) * SHARE_FACTOR < state.count_free(true)
-    }
-
-    /// Returns whether any claim in lanes is free.
-    pub(crate) fn has_room_in_lanes(&self) -> bool {
-        self.lock().count_free(true) > 0
-    }
-
-    /// Sets the maximum concurrency of the lane, clamped to 1 to 16. The default is 4.
-    pub fn set_concurrency(&self, lane: &str, places: usize) {
-        self.lanes.set_concurrency(lane, places);
-    }
-
-    /// Returns the remaining rest of a lane whose target does not answer; zero while an attempt
-    /// probes the target, `None` if the target is not down.
-    pub fn remaining_rest(&self, lane: &str) -> Option<Duration> {
-        self.lanes.rest(lane, Instant::now())
-    }
-
-    /// Ends the lane's rest, because a caller's request must be tried at once.
-    pub fn ask_again(&self, lane: &str) {
-        if self.lanes.ask_again(lane) {
-            self.notify_of_room();
+    /// Claims `address` in this process. Waits for a claim whose work is finished, but not longer
+    /// than `until`.
+    async fn claim_after_release(
+        self: &Arc<Self>,
+        address: &Address,
+        until: Instant,
+    ) -> Option<Claim> {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if let Some(claim) = self.claim_here(address) {
+                return Some(claim);
+            }
+            if !self.lock().is_in_release(address) {
+                return None;
+            }
+            tokio::time::timeout_at(until, freed).await.ok()?;
         }
     }
 
-    /// Returns the number of lanes that rest, or probe their targets, after missing answers.
-    pub fn count_resting_lanes(&self) -> usize {
-        self.lanes.count_down()
-    }
-
-    /// Forgets the state of the lanes of a removed mount.
-    pub fn forget_lanes(&self, mount: &str) {
-        self.lanes.forget(mount);
-    }
-
-    /// Returns the time until the first resting lane may probe its target.
-    pub(crate) fn next_end_of_rest(&self) -> Option<Duration> {
-        self.lanes.next_end(Instant::now())
-    }
-
-    /// Notes an answer of the lane's target. Returns `true` if the target was down; waiting work
-    /// may then proceed.
-    pub fn note_answer(&self, lane: &str) -> bool {
-        let was_down = self.lanes.note_answer(lane);
-        if was_down {
-            self.notify_of_room();
+    /// Commits the records of claims in memory, in one commit. Returns the claims with records, and
+    /// the claims that other nodes hold.
+    async fn record(
+        self: &Arc<Self>,
+        claims: Vec<Claim>,
+    ) -> Result<(Vec<Claim>, Vec<Claim>), StoreFault> {
+        if self.records.is_none() || claims.is_empty() {
+            return Ok((claims, Vec::new()));
         }
-        was_down
+        // A separate task, so that a caller that goes away leaves no record without a claim.
+        let recorded = tokio::spawn(record_claims(Arc::clone(self), claims));
+        let ended_early = || StoreFault::Unavailable("a claim on a record ended early".to_owned());
+        recorded.await.unwrap_or_else(|_| Err(ended_early()))
     }
 
-    /// Notes a missing answer of the lane's target. Returns the rest that starts now, if any.
-    pub fn note_silence(&self, lane: &str) -> Option<Duration> {
-        self.lanes.note_silence(lane, Instant::now())
+    /// Removes the records of claims of dead processes.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
+    pub(super) async fn remove_dead(&self) -> Result<(), StoreFault> {
+        match &self.records {
+            Some(records) => records.remove_dead().await,
+            None => Ok(()),
+        }
     }
 
-    /// Resolves when a claim is released or a lane's rest ends. Enable the future before checking
-    /// the state, or a release in between is missed.
+    fn lock(&self) -> MutexGuard<'_, ClaimedAddresses> {
+        sync::lock(&self.held)
+    }
+}
+
+async fn record_claims(
+    claims: Arc<Claims>,
+    mut here: Vec<Claim>,
+) -> Result<(Vec<Claim>, Vec<Claim>), StoreFault> {
+    let Some(records) = &claims.records else { return Ok((here, Vec::new())) };
+    let addresses: Vec<Address> = here.iter().map(|claim| claim.address.clone()).collect();
+    match records.take(&addresses).await {
+        Ok(elsewhere) => {
+            let is_elsewhere = |claim: &Claim| elsewhere.contains(&claim.address);
+            let (mut foreign, mut taken): (Vec<Claim>, _) =
+                here.into_iter().partition(is_elsewhere);
+            foreign.iter_mut().for_each(Claim::leave_lane_quietly);
+            taken.iter_mut().for_each(|claim: &mut Claim| claim.record = ClaimRecord::Stored);
+            Ok((taken, foreign))
+        }
+        Err(fault) => {
+            if matches!(fault, TakeFault::InDoubt(_)) {
+                here.iter_mut().for_each(|claim| claim.record = ClaimRecord::InDoubt);
+            }
+            here.iter_mut().for_each(Claim::leave_lane_quietly);
+            Err(fault.into_fault())
+        }
+    }
+}
+
+/// The notices of releases.
+impl Claims {
+    /// Resolves when a claim of this process is released or a lane's rest ends. Enable the future
+    /// before checking the state, or a release in between is missed.
     pub fn release_notice(&self) -> Notified<'_> {
         self.freed.notified()
+    }
+
+    /// Waits for `notice` ([`Claims::release_notice`]). If other nodes may release claims, waits
+    /// for a short time at most, because no notice tells of other nodes.
+    pub async fn await_release(&self, notice: Pin<&mut Notified<'_>>) {
+        match &self.records {
+            None => notice.await,
+            Some(_) => {
+                // The caller looks again, after a notice or without one.
+                let _ = tokio::time::timeout(LONGEST_LOOK_PAUSE, notice).await;
+            }
+        }
     }
 
     /// Resolves when skipped due work may start: a lane has room, a skipped address was released,
@@ -243,13 +274,14 @@ impl Claims {
         self.freed.notify_waiters();
         self.room.notify_waiters();
     }
-
-    fn lock(&self) -> MutexGuard<'_, ClaimedAddresses> {
-        sync::lock(&self.held)
-    }
 }
 
 impl Claim {
+    fn new(claims: &Arc<Claims>, address: &Address, lane: Option<ClaimLane>) -> Self {
+        let (claims, address) = (Arc::clone(claims), address.clone());
+        Self { claims, address, lane, record: ClaimRecord::Absent }
+    }
+
     /// Returns the claimed address.
     pub fn address(&self) -> &Address {
         &self.address
@@ -262,137 +294,35 @@ impl Claim {
         self
     }
 
+    /// Leaves the lane of work that does not begin. Does not wake the worker, which would search
+    /// again at once and find the same.
+    fn leave_lane_quietly(&mut self) {
+        self.claims.lock().leave(self.lane.take());
+    }
+
     /// Reads the claimed record for the commit that ends the work. A later change of the record
-    /// makes that commit fail with a conflict.
+    /// makes that commit fail with a conflict. The commit also removes the record of the claim, so
+    /// that another node may claim the address as soon as the outcome is stored.
     ///
     /// Call this in the last segment, after the plugin's call, because a checkpoint of the plugin
-    /// forgets earlier reads. If the record is gone or replaced, the work must store nothing.
+    /// forgets earlier reads. If the record is gone or replaced, or another node holds the address
+    /// since an earlier outcome of this work, the work must store nothing.
     ///
     /// # Errors
     /// Errors of [`Unit::get`].
     pub async fn fence(&self, unit: &mut Unit) -> Result<Option<Record>, StoreFault> {
+        if let Some(records) = &self.claims.records
+            && self.record != ClaimRecord::Absent
+            && !records.remove_in(unit, &self.address).await?
+        {
+            return Ok(None);
+        }
         unit.get(&self.address).await
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut state = self.claims.lock();
-        state.addresses.remove(&self.address);
-        let makes_room = state.passed_over.remove(&self.address) || self.lane.is_some();
-        state.leave(self.lane.take());
-        drop(state);
-        match makes_room {
-            true => self.claims.notify_of_room(),
-            false => self.claims.freed.notify_waiters(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::lanes::DEFAULT_CONCURRENCY;
-    use super::*;
-
-    fn lease(key: &str) -> Address {
-        Address::new(Space::Lease, key)
-    }
-
-    #[test]
-    fn claimed_address_is_not_claimed_again_until_released() {
-        let claims = Arc::new(Claims::default());
-        let first = claims.claim(&lease("a")).unwrap();
-        assert!(claims.claim(&lease("a")).is_none());
-        drop(first);
-        assert!(claims.claim(&lease("a")).is_some());
-    }
-
-    #[test]
-    fn a_full_lane_stalls_no_other() {
-        let claims = Arc::new(Claims::default());
-        let lane_claims: Vec<_> = (0..DEFAULT_CONCURRENCY)
-            .map(|n| claims.claim_due(&lease(&n.to_string()), "m/slow").unwrap())
-            .collect();
-        assert!(claims.claim_due(&lease("x"), "m/slow").is_none());
-        assert_eq!(claims.room(Space::Lease, "m/slow"), 0);
-        assert_eq!(claims.count_claimed(Space::Lease, "m/slow"), DEFAULT_CONCURRENCY);
-        assert!(claims.claim_due(&lease("x"), "m/quick").is_some());
-        drop(lane_claims);
-        assert_eq!(claims.room(Space::Lease, "m/slow"), DEFAULT_CONCURRENCY);
-        assert_eq!(claims.count_claimed(Space::Lease, "m/slow"), 0);
-    }
-
-    /// Claims as much as `mount` may have, in as many lanes as needed.
-    fn crowd(claims: &Arc<Claims>, mount: &str) -> Vec<Claim> {
-        let claim = |n: usize| {
-            let space = if n.is_multiple_of(2) { Space::Timer } else { Space::Lease };
-            let address = Address::new(space, format!("{mount}/{n}"));
-            claims.claim_due(&address, &format!("{mount}/lane {n}"))
-        };
-        (0..99).map_while(claim).collect()
-    }
-
-    #[test]
-    fn crowded_mount_leaves_places_for_other_mounts() {
-        let claims = Arc::new(Claims::default());
-        let crowds: Vec<Vec<Claim>> =
-            (0..8).map(|mount| crowd(&claims, &format!("mount {mount}"))).collect();
-        let shares: Vec<usize> = crowds.iter().map(Vec::len).collect();
-        assert_eq!(shares, [22, 14, 10, 6, 4, 3, 2, 1]);
-        assert!(claims.claim_due(&lease("healthy"), "healthy/lane").is_some());
-        drop(crowds);
-        assert_eq!(crowd(&claims, "alone").len(), 22);
-    }
-
-    #[test]
-    fn full_lanes_leave_room_for_records_without_lane() {
-        let claims = Arc::new(Claims::default());
-        let mut lane_claims: Vec<Claim> = Vec::new();
-        for mount in 0..IN_LANES {
-            lane_claims.extend(crowd(&claims, &format!("mount {mount}")));
-        }
-        assert_eq!((lane_claims.len(), claims.has_room_in_lanes()), (IN_LANES, false));
-        assert!(claims.claim_due(&lease("x"), "another/lane").is_none());
-        let token = |n: usize| claims.claim_due(&Address::new(Space::Token, n.to_string()), "");
-        let tokens: Vec<_> = (0..WITHOUT_LANE).map(|n| token(n).unwrap()).collect();
-        assert!(token(WITHOUT_LANE).is_none());
-        drop((lane_claims, tokens));
-        assert!(claims.has_room_in_lanes());
-        assert_eq!(claims.room(Space::Token, ""), WITHOUT_LANE);
-    }
-
-    #[test]
-    fn freed_place_or_skipped_record_wakes_worker() {
-        let claims = Arc::new(Claims::default());
-        let wakes = |claim: Claim| {
-            let woken = claims.room_notice();
-            tokio::pin!(woken);
-            woken.as_mut().enable();
-            drop(claim);
-            woken.as_mut().enable()
-        };
-        assert!(!wakes(claims.claim(&lease("a")).unwrap()));
-        let first = claims.claim(&lease("a")).unwrap();
-        assert!(claims.claim_due(&lease("a"), "m/lane").is_none());
-        assert!(wakes(first), "the waiter that was passed over is woken");
-        assert!(!wakes(claims.claim(&lease("a")).unwrap()));
-        assert!(
-            wakes(claims.claim_due(&lease("a"), "m/lane").unwrap()),
-            "the end of a claim wakes a waiter"
-        );
-        assert!(!wakes(claims.claim_due(&lease("a"), "m/lane").unwrap().leave_lane()));
-    }
-
-    #[tokio::test]
-    async fn waiter_is_woken_when_claim_is_released() {
-        let claims = Arc::new(Claims::default());
-        let first = claims.claim(&lease("a")).unwrap();
-        let waiting = tokio::spawn({
-            let claims = Arc::clone(&claims);
-            async move { claims.claim_in_turn(&lease("a")).await.address().clone() }
-        });
-        tokio::task::yield_now().await;
-        drop(first);
-        assert_eq!(waiting.await.unwrap(), lease("a"));
+        ClaimRelease::of(self).begin();
     }
 }

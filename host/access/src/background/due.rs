@@ -8,6 +8,9 @@
 //! so rows that wait in a lane do not slow the others. A hanging target blocks only its own lane,
 //! and a mount whose targets all hang uses only its share of the claims.
 
+#[cfg(test)]
+mod tests;
+
 use super::backlog::DueBacklog;
 use super::claims::{Claim, Claims};
 use super::due_runs::{DueOutcome, DueRunCounts};
@@ -17,9 +20,10 @@ use super::suspension::DueWorkGate;
 use crate::costly_reading::CostlyReading;
 use crate::log::{Log, cause, format_store_time};
 use crate::sealing::{InFlight, SealSignal};
-use bulkhead_store::{ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
+use bulkhead_store::{Address, ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,6 +37,11 @@ const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// The same pause if only a repair can help: of the row, or of the disk under a store that no
 /// longer writes.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
+
+/// Pause until the next search after due work of another node was passed over.
+const NODE_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum number of rows of a lane that a search passes over because other nodes work on the rows.
+const MOST_PASSED_OVER: usize = 1_000;
 
 /// Kinds of work without lanes.
 const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
@@ -91,7 +100,7 @@ impl BackgroundState {
     ) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(store),
-            claims: Arc::default(),
+            claims: Claims::of(store, &sealing),
             sealing,
             log: Arc::clone(log),
             gate: DueWorkGate::new(store, is_suspended),
@@ -160,9 +169,15 @@ impl BackgroundState {
         }
     }
 
-    /// Returns whether the failure is a part of an outage of the database, which is in the log.
+    /// Returns whether the failure is a part of an outage of the database, or of a full disk of a
+    /// shared database. Both are in the log.
     pub(crate) fn is_outage(&self, failure: &Failure) -> bool {
-        let refuses = self.store.write_condition() == WriteCondition::Refused;
+        let refuses = match self.store.write_condition() {
+            WriteCondition::Refused => true,
+            // Each search for due work writes claims.
+            WriteCondition::DiskFull => self.store.is_shared(),
+            WriteCondition::Works | WriteCondition::Stopped => false,
+        };
         failure.kind == FailureKind::Unavailable && (refuses || self.store.is_claim_in_doubt())
     }
 
@@ -189,6 +204,8 @@ pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
 
 async fn run_due_work(background: &Arc<BackgroundState>, work: &Arc<impl DueWork>) {
     wait_while_suspended(background).await;
+    // Harmless if left: a claim of the address takes the record over.
+    drop(background.claims.remove_dead().await);
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
         background.watch_time().await;
@@ -258,7 +275,9 @@ async fn begin_what_is_due(
     let next = next.unwrap_or(latest).min(latest);
     background.store.alarm().ring_before(next);
     let sleep = Duration::from_millis(next.saturating_sub(now));
-    Ok(background.claims.next_end_of_rest().map_or(sleep, |rest| rest.min(sleep)))
+    let of_nodes = background.claims.take_passed_over_node().then_some(NODE_PAUSE);
+    let sooner = background.claims.next_end_of_rest().into_iter().chain(of_nodes);
+    Ok(sooner.fold(sleep, Duration::min))
 }
 
 /// Starts due work in the lanes of `space`, as far as claims are free. Returns `true` if any
@@ -323,23 +342,32 @@ async fn begin_in_lane(
     lane: (Space, &str),
 ) -> Result<bool, Failure> {
     let &DueSearch { background, work, now } = look;
-    let room = background.claims.room(lane.0, lane.1);
-    if room == 0 {
-        return Ok(false);
-    }
-    // As many of the first rows may already be claimed.
-    let limit = room.saturating_add(background.claims.count_claimed(lane.0, lane.1));
-    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let mut began = false;
-    for due in background.store.due_in_lane(lane, now, limit).await? {
-        // Fails if the service is being sealed.
-        let Ok(in_flight) = background.sealing.enter() else { break };
-        if let Some(claim) = background.claims.claim_due(&due.address, &due.lane) {
+    let claims = &background.claims;
+    let (mut began, mut elsewhere) = (false, BTreeSet::<Address>::new());
+    loop {
+        let room = claims.room(lane.0, lane.1);
+        if room == 0 || background.sealing.has_begun() || elsewhere.len() > MOST_PASSED_OVER {
+            return Ok(began);
+        }
+        // As many of the first rows may already be claimed.
+        let claimed = claims.count_claimed(lane.0, lane.1).saturating_add(elsewhere.len());
+        let limit = u32::try_from(room.saturating_add(claimed)).unwrap_or(u32::MAX);
+        let found = background.store.due_in_lane(lane, now, limit).await?;
+        let is_last = u32::try_from(found.len()).is_ok_and(|found| found < limit);
+        let addresses = found.into_iter().map(|due| due.address);
+        let new: Vec<_> = addresses.filter(|address| !elsewhere.contains(address)).collect();
+        let due = claims.claim_due(lane, &new).await?;
+        for claim in due.taken {
+            // Fails if the service is being sealed.
+            let Ok(in_flight) = background.sealing.enter() else { return Ok(began) };
             began = true;
             tokio::spawn(do_and_pause(Arc::clone(background), Arc::clone(work), claim, in_flight));
         }
+        if is_last || due.elsewhere.is_empty() {
+            return Ok(began);
+        }
+        elsewhere.extend(due.elsewhere);
     }
-    Ok(began)
 }
 
 /// Runs the work. If the outcome could not be stored, keeps the claim for a while.

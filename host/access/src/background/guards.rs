@@ -46,8 +46,8 @@ pub struct CallGuards {
 /// A guard that was set.
 struct ArmedGuard {
     mark: String,
-    /// Keeps due work from the guard while the call runs, even if the clock jumps. `None` if the
-    /// address is claimed already: a wake holds the claim on its own key.
+    /// Keeps due work of this process away while the call runs, even if the clock jumps. `None` if
+    /// the address is claimed already: a wake holds the claim on its own key.
     claim: Option<Claim>,
 }
 
@@ -83,7 +83,7 @@ impl CallGuards {
             IndexColumns { due, lane: request.lane, owner: OWNER.to_owned() },
         );
         let before = set.remove(&request.timer).and_then(|before| before.claim);
-        let claim = before.or_else(|| claims.claim(&request.timer));
+        let claim = before.or_else(|| claims.claim_here(&request.timer));
         set.insert(request.timer, ArmedGuard { mark, claim });
         Ok(())
     }

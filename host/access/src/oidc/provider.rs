@@ -87,7 +87,7 @@ impl OidcProvider {
 
     /// Creates the default key, unless another call created it meanwhile.
     async fn default_key(&self) -> Result<NamedKey, Failure> {
-        let _claim = self.claims.claim_in_turn(&address(DEFAULT)).await;
+        let _claim = self.claims.claim_in_turn(&address(DEFAULT)).await?;
         let mut unit = self.store.begin();
         if let Some(key) = NamedKey::read(&mut unit, DEFAULT).await? {
             return Ok(key);

@@ -17,8 +17,8 @@ use std::sync::Arc;
 impl Tokens {
     /// Starts the search in the background; returns `false` if a search is already running.
     pub fn begin_tidy(self: &Arc<Self>) -> bool {
-        // Not the key of a token; this address stands for the search.
-        let Some(turn) = self.claims.claim(&address("tidy")) else { return false };
+        // Not the key of a token; this address stands for the search of this process.
+        let Some(turn) = self.claims.claim_here(&address("tidy")) else { return false };
         tokio::spawn(Arc::clone(self).tidy(turn));
         true
     }

@@ -126,7 +126,7 @@ async fn revoke(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         core.leases.queue(slice::from_ref(&address), OnFailure::Stays).await?;
         return Ok(accepted("the lease is being revoked; look the lease up to see the result"));
     }
-    let claim = core.claims.claim_in_turn(&address).await;
+    let claim = core.claims.claim_in_turn(&address).await?;
     // A reservation was never handed out. Without a reason from here, its plugin gets `undo`.
     let reason = (address.space == Space::Lease).then_some(EndReason::Requested);
     lifecycle::end_lease(core, &claim, reason).await?;

@@ -150,7 +150,7 @@ impl Leases {
                 Err(unreadable) => return Ok(Some(unreadable)),
             }
             tokio::select! {
-                () = freed => {}
+                () = self.claims.await_release(freed) => {}
                 () = self.sealing.wait_for_seal() => return Err(sealed_failure()),
             }
         }

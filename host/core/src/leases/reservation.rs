@@ -59,7 +59,7 @@ pub struct LeaseReservation {
     record: LeaseRecord,
     /// Latest time of the undo, in milliseconds of store time.
     due: u64,
-    /// Keeps due work away from the reservation while the call runs, even if clocks jump.
+    /// Keeps due work of this process away while the call runs, even if clocks jump.
     _claim: Option<Claim>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn reserve(
     let address = page.address(Space::Reservation, &record.id);
     let due = page.deadline.saturating_add(CALL_GRACE);
     put(unit, &address, &record, due)?;
-    let claim = claims.claim(&address);
+    let claim = claims.claim_here(&address);
     let tag = record.tag.clone();
     Ok(LeaseReservation { tag, address, withdrawn: false, record, due, _claim: claim })
 }

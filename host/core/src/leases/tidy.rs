@@ -21,10 +21,9 @@ use std::sync::Arc;
 impl Leases {
     /// Begins to tidy; `false` if tidying is under way already.
     pub fn begin_tidy(self: &Arc<Self>) -> bool {
-        // Not the address of a record: the claim stands for the work.
-        let Some(turn) = self.claims.claim(&Address::new(Space::Core, "lease-tidy")) else {
-            return false;
-        };
+        // Not the address of a record: the claim stands for the work of this process.
+        let address = Address::new(Space::Core, "lease-tidy");
+        let Some(turn) = self.claims.claim_here(&address) else { return false };
         tokio::spawn(Arc::clone(self).tidy(turn));
         true
     }

@@ -122,7 +122,7 @@ async fn remove(
 ) -> Result<(), Failure> {
     let path = found.path.clone();
     // Removals run one after the other: the second finds no mount, or tries again.
-    let (claim, _stop) = claim_stopped(&core, &found).await;
+    let (claim, _stop) = claim_stopped(&core, &found).await?;
     let record = core.mounts.record_of(&found.uuid).filter(|record| record.path == path);
     let Some(record) = record else { return Ok(()) };
     check_stays(&record)?;

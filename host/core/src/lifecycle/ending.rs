@@ -9,7 +9,6 @@ use crate::leases::{LeasePrefix, OnFailure};
 use crate::mounts::{ClosedGate, Mount, MountRecord};
 use bulkhead_access::background::Claim;
 use bulkhead_access::log::cause;
-use bulkhead_access::sealing::SealSignal;
 use bulkhead_sandbox::{CallKind, MountStop};
 use bulkhead_trace::scope::of_current_request;
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -26,9 +25,15 @@ const STORE_RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// Ends the work of a mount that stands between the mount and its removal or move: a migration is
 /// cut at once, and the change of its plugin's version that waits for code or for requests. Returns
 /// the claim of the mount, and the stop.
-pub(super) async fn claim_stopped(core: &Core, record: &MountRecord) -> (Claim, MountStop) {
+///
+/// # Errors
+/// 503 if the claim could not be stored.
+pub(super) async fn claim_stopped(
+    core: &Core,
+    record: &MountRecord,
+) -> Result<(Claim, MountStop), Failure> {
     let stop = core.sandbox.stop_calls(&record.uuid, CallKind::Migration);
-    (core.claims.claim_in_turn(&record.address()).await, stop)
+    Ok((core.claims.claim_in_turn(&record.address()).await?, stop))
 }
 
 /// Closes the mount for requests, and waits for requests inside. A request that still runs after
@@ -93,7 +98,7 @@ pub(super) fn in_background<T: Send + 'static>(
     core: &Arc<Core>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
-    spawn_in_flight(&core.sealing, of_current_request(work))
+    core.sealing.spawn(of_current_request(work))
 }
 
 /// Runs `work` in a separate task as [`in_background`], but outside of the current request: a watch
@@ -105,19 +110,7 @@ pub(super) fn outside_of_request<T: Send + 'static>(
     core: &Arc<Core>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
-    spawn_in_flight(&core.sealing, work)
-}
-
-fn spawn_in_flight<T: Send + 'static>(
-    sealing: &SealSignal,
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<JoinHandle<T>, Failure> {
-    let in_flight = sealing.enter()?;
-    Ok(tokio::spawn(async move {
-        let done = work.await;
-        drop(in_flight);
-        done
-    }))
+    core.sealing.spawn(work)
 }
 
 /// Logs a failure and waits for the next attempt. Returns `false` if the service is being sealed,
@@ -138,6 +131,7 @@ pub(super) async fn log_and_pause(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bulkhead_access::sealing::SealSignal;
     use bulkhead_trace::scope::{current_request, in_request};
 
     #[tokio::test]
@@ -145,8 +139,8 @@ mod tests {
         let sealing = SealSignal::new(&Arc::default());
         let id = || async { current_request() };
         let (watch, own) = in_request("5e1c", None, async {
-            let watch = spawn_in_flight(&sealing, id()).unwrap();
-            let own = spawn_in_flight(&sealing, of_current_request(id())).unwrap();
+            let watch = sealing.spawn(id()).unwrap();
+            let own = sealing.spawn(of_current_request(id())).unwrap();
             (watch.await.unwrap(), own.await.unwrap())
         })
         .await;

@@ -66,7 +66,7 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
         ))
         .recordable());
     }
-    let claim = core.claims.claim_in_turn(&mount.record.address()).await;
+    let claim = core.claims.claim_in_turn(&mount.record.address()).await?;
     let MountRecord { version, settings, .. } = &mount.record;
     let selection = settings.selection.clone();
     let swap = VersionSwap { version: version.clone(), selection, rollback: None };

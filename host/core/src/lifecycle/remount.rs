@@ -183,7 +183,16 @@ pub(crate) fn carry_out(core: &Arc<Core>, uuid: &str) {
 
 async fn carry_out_move(core: Arc<Core>, uuid: String) {
     let Some(record) = core.mounts.record_of(&uuid) else { return };
-    let _claimed = claim_stopped(&core, &record).await;
+    let _claimed = loop {
+        match claim_stopped(&core, &record).await {
+            Ok(claimed) => break claimed,
+            Err(failure) => {
+                if !log_and_pause(&core, &record, "move-delayed", failure).await {
+                    return;
+                }
+            }
+        }
+    };
     let ended = match core.mounts.by_uuid(&uuid) {
         Some(mount) => {
             let _timers = end_requests(&core, &mount).await;

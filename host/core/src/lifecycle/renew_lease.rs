@@ -32,7 +32,7 @@ pub async fn renew_lease(
     id: &str,
     increment: u64,
 ) -> Result<RenewedLease, Failure> {
-    let claim = core.claims.claim_in_turn(&core.leases.locate(id).ok_or_else(not_found)?).await;
+    let claim = core.claims.claim_in_turn(&core.leases.locate(id).ok_or_else(not_found)?).await?;
     let (lease, owner_left) =
         renewable(core, &claim, &mut core.store.begin(), core.store.now()).await?;
     let mount = core

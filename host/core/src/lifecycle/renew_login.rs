@@ -37,7 +37,7 @@ pub async fn renew_login(
         .enter_by_uuid(uuid)
         .await
         .ok_or_else(|| Failure::new(FailureKind::Unavailable, leaves))?;
-    let claim = core.claims.claim_in_turn(&tokens::address(&token.hash)).await;
+    let claim = core.claims.claim_in_turn(&tokens::address(&token.hash)).await?;
     let permit = Permit::for_due_work(&claim);
     let renewal = LoginRenewal { core, opened: core.mounts.open(&mount, &permit), mount: &mount };
     let work = BackgroundServices::for_caller(core, &mount);

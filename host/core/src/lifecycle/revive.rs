@@ -80,7 +80,7 @@ pub(super) async fn revive(
     swap: &VersionSwap,
 ) -> Result<(), Failure> {
     let find_mount = || core.mounts.unavailable_by_uuid(uuid).ok_or_else(swap::gone_failure);
-    let claim = swap::claim(core, &find_mount()?.record)?;
+    let claim = swap::claim(core, &find_mount()?.record).await?;
     let current_record = find_mount()?.record;
     let record = MountRecord { version: swap.version.clone(), ..current_record };
     let after = Mounts::prepare(record, &core.catalog)?;

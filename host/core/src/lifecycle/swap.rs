@@ -78,7 +78,7 @@ async fn exchange_version(
     swap: &VersionSwap,
 ) -> Result<SwapOutcome, Failure> {
     let find_mount = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
-    let claim = claim(core, &find_mount()?.record)?;
+    let claim = claim(core, &find_mount()?.record).await?;
     let before = find_mount()?;
     let record = &before.record;
     let is_same = record.version == swap.version;
@@ -138,7 +138,7 @@ pub(super) async fn end_other_migration(
     let record = MountRecord { version: version.to_owned(), ..stored };
     let after = Mounts::prepare(record, &core.catalog)?;
     check_schema(&after.record, &after.plugin)?;
-    drop(claim_stopped(core, &after.record).await);
+    drop(claim_stopped(core, &after.record).await?);
     Ok(())
 }
 
@@ -151,8 +151,8 @@ pub(super) fn gone_failure() -> Failure {
 ///
 /// # Errors
 /// 503 while another change of the mount is under way.
-pub(super) fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure> {
-    core.claims.claim(&record.address()).ok_or_else(|| {
+pub(super) async fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure> {
+    core.claims.claim(&record.address()).await?.ok_or_else(|| {
         let message = "another change of the mount is under way; try again";
         Failure::new(FailureKind::Unavailable, message)
     })

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 /// step that is not the last was stored: the mount is then unavailable until the change goes on.
 pub(super) async fn upgrade_api(core: &Arc<Core>, uuid: &str, version: u64) -> Result<(), Failure> {
     let find_mount = || core.mounts.by_uuid(uuid).ok_or_else(gone_failure);
-    let claim = claim(core, &find_mount()?.record)?;
+    let claim = claim(core, &find_mount()?.record).await?;
     let before = find_mount()?;
     let after = Mounts::with_api_version(&before, version, &core.catalog)?;
     core.load_plugin(&after).await?;
