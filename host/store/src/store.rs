@@ -8,11 +8,9 @@ mod rotation;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use bulkhead_wire::hexadecimal;
 use tokio::sync::{Mutex, watch};
 use zeroize::Zeroizing;
 
@@ -77,33 +75,6 @@ impl Store {
         let counter = revision::counter(mount);
         let found = self.read(&counter).await?;
         revision::parse(&counter, found.as_ref().map(|(_, record)| record))
-    }
-
-    /// Returns the epoch of this process: the name of this opening of the data, 32 hexadecimal
-    /// digits. No two openings have the same epoch. Work that only a living process completes names
-    /// the epoch of the process.
-    pub fn epoch(&self) -> &str {
-        &self.data.epoch
-    }
-
-    /// Returns `true` if the database admits several processes: work on a record is claimed in the
-    /// database, and not in memory alone.
-    pub fn is_shared(&self) -> bool {
-        self.data.database.is_shared()
-    }
-
-    /// Returns the epochs of the processes that may work on the data now, this process among them.
-    /// A process with another epoch commits nothing more.
-    ///
-    /// # Errors
-    /// [`StoreFault::Unavailable`] if the database cannot be read.
-    pub async fn living_epochs(&self) -> Result<BTreeSet<String>, StoreFault> {
-        self.data.database.check_claim()?;
-        if !self.data.changes.is_shared() {
-            return Ok(BTreeSet::from([self.data.epoch.clone()]));
-        }
-        let holders = self.database().living_holders().await?;
-        Ok(holders.iter().map(|holder| hexadecimal::text(holder)).collect())
     }
 
     /// Returns store time: milliseconds since 1970. Store time advances evenly while the process

@@ -14,9 +14,9 @@
 //! host checks the lease again. If the process dies, the claims die with the process, and the next
 //! process finds the row due.
 //!
-//! In a store of a single process (SQLite), a claim is an address in the memory of the process. In
-//! a database on which several nodes may work (PostgreSQL), a claim is also a record with the epoch
-//! of the holder (`ClaimRecords`, decision T63). The process takes the address in memory first, and
+//! On a node that works alone, a claim is an address in the memory of the process. On a node that
+//! shares its database, a claim is also a record with the epoch of the holder (`ClaimRecords`,
+//! decision T63). The process takes the address in memory first, and
 //! then commits the record, before any effect of the work. [`Claim::fence`] removes the record in
 //! the commit of the outcome. A claim that is dropped without such a commit removes its record in a
 //! task, and gives the address in memory back after the removal. The record of a dead process is

@@ -26,11 +26,6 @@ impl DatabasePlace<'_> {
 }
 
 impl Database {
-    /// Returns `true` if several machines may reach the database.
-    pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Self::Postgres(_))
-    }
-
     /// Takes the claim for `node`, on which each later write depends, until the close. Waits while
     /// the claim of another node is neither renewed nor expired. Returns the number of the last
     /// commit.

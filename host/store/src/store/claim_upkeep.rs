@@ -1,12 +1,15 @@
 //! The tasks of an open store on a database that several machines reach: one renews the claim, and
 //! one reads the changes of other nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Store;
 use crate::change_watch::READ_PAUSE;
 use crate::open_data::OpenData;
+use bulkhead_record::fault::StoreFault;
+use bulkhead_wire::hexadecimal;
 
 /// Renews the claim until the claim is lost, the store is closed or the last handle is dropped.
 pub(super) fn begin(data: &Arc<OpenData>) {
@@ -74,6 +77,33 @@ impl ForgettingPlan {
 }
 
 impl Store {
+    /// Returns the epoch of this process: the name of this opening of the data, 32 hexadecimal
+    /// digits. No two openings have the same epoch. Work that only a living process completes names
+    /// the epoch of the process.
+    pub fn epoch(&self) -> &str {
+        &self.data.epoch
+    }
+
+    /// Returns `true` if this node shares the database with other nodes: work on a record is claimed
+    /// in the database, and not in memory alone.
+    pub fn is_shared(&self) -> bool {
+        self.data.changes.is_shared()
+    }
+
+    /// Returns the epochs of the processes that may work on the data now, this process among them.
+    /// A process with another epoch commits nothing more.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub async fn living_epochs(&self) -> Result<BTreeSet<String>, StoreFault> {
+        self.database().check_claim()?;
+        if !self.data.changes.is_shared() {
+            return Ok(BTreeSet::from([self.data.epoch.clone()]));
+        }
+        let holders = self.database().living_holders().await?;
+        Ok(holders.iter().map(|holder| hexadecimal::text(holder)).collect())
+    }
+
     /// Returns the reason why another node has the database, or why the database has lost commits;
     /// `None` while this process works on the database. The store then refuses reads and writes,
     /// and [`Store::write_changes`] reports the change.
