@@ -271,11 +271,11 @@ mod tests {
         let Folder(path) = &Folder::new("mark");
         assert_eq!(check_unmarked(path, Path::new("db")), Ok(()));
         let mark = MarkFile::open(path, "a").unwrap();
-        let known = |node: &str, commits| KnownCommit { node: node.to_owned(), commits };
+        let commit_of = |node: &str, commits| KnownCommit { node: node.to_owned(), commits };
         for (raised, expected) in [
-            (known("n", 7), known("n", 7)),
-            (known("n", 6), known("n", 7)),
-            (known("moved", 1), known("moved", 1)),
+            (commit_of("n", 7), commit_of("n", 7)),
+            (commit_of("n", 6), commit_of("n", 7)),
+            (commit_of("moved", 1), commit_of("moved", 1)),
         ] {
             mark.raise(raised);
             assert_eq!(MarkFile::open(path, "a").unwrap().mark(), expected);
@@ -287,7 +287,7 @@ mod tests {
         assert!(MarkFile::open(path, "a").is_err());
         MarkFile::unread(path).remove().unwrap();
         mark.close();
-        mark.raise(known("n", 8));
+        mark.raise(commit_of("n", 8));
         MarkFile::unread(path).remove().unwrap();
         assert_eq!(MarkFile::open(path, "b").unwrap().mark(), KnownCommit::default());
     }

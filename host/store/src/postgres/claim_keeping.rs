@@ -180,10 +180,10 @@ impl PostgresDatabase {
     /// Writes the number of the last known commit to the data directory.
     async fn raise_mark(&self, claim: &HeldClaim) {
         let (mark, commits) = (claim.node.mark.clone(), claim.commits());
-        let known = KnownCommit { node: claim.node.row_name(), commits };
+        let last_commit = KnownCommit { node: claim.node.row_name(), commits };
         if mark.mark().commits < commits {
             // The thread of the runtime does not wait for the flush.
-            drop(tokio::task::spawn_blocking(move || mark.raise(known)).await);
+            drop(tokio::task::spawn_blocking(move || mark.raise(last_commit)).await);
         }
     }
 

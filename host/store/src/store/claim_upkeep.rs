@@ -84,8 +84,8 @@ impl Store {
         &self.data.epoch
     }
 
-    /// Returns `true` if this node shares the database with other nodes: work on a record is claimed
-    /// in the database, and not in memory alone.
+    /// Returns `true` if this node shares the database with other nodes: work on a record is
+    /// claimed in the database, and not in memory alone.
     pub fn is_shared(&self) -> bool {
         self.data.changes.is_shared()
     }
