@@ -21,6 +21,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::foreign_changes::KnownCommits;
+use crate::silent_nodes::SilentNodes;
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::fault::StoreFault;
 
@@ -66,7 +67,7 @@ struct SharedWatch {
     /// The last commit of this process that every other node has read, as far as known.
     seen: AsyncMutex<i64>,
     /// Held during a read: one read runs at a time.
-    reading: AsyncMutex<()>,
+    reading: AsyncMutex<SilentNodes>,
 }
 
 /// What is certain about the memory of this process. Moments are readings of the steady clock, in
@@ -137,7 +138,7 @@ impl ChangeWatch {
 
     /// Waits for the end of another read; `None` if the process is alone. A read runs under the
     /// returned lock.
-    pub(crate) async fn hold_reading(&self) -> Option<MutexGuard<'_, ()>> {
+    pub(crate) async fn hold_reading(&self) -> Option<MutexGuard<'_, SilentNodes>> {
         Some(self.shared.as_ref()?.reading.lock().await)
     }
 

@@ -34,10 +34,19 @@ pub(crate) struct ForeignChanges {
     pub(crate) has_gap: bool,
     /// A node waits until its changes are read.
     pub(crate) is_awaited: bool,
-    /// A node has not renewed its claim in time, and its claim is to be ended.
-    pub(crate) has_silent_node: bool,
+    /// The claims of nodes that have ended by the clock of the database.
+    pub(crate) expired: Vec<ExpiredClaim>,
     /// The commits that this read has seen.
     pub(crate) known: KnownCommits,
+}
+
+/// The claim of a node that shares the database, after its end by the clock of the database.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ExpiredClaim {
+    /// Name of the row of the node.
+    pub(crate) node: String,
+    /// End of the claim, in the words of the database: a renewed claim has another end.
+    pub(crate) until: String,
 }
 
 /// Returns whether nodes have records of this kind in memory. Others are many, and are read once or

@@ -43,8 +43,8 @@
 //!
 //! ```text
 //! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
-//! → foreign_changes → followed_keys → change_watch → write_queue → folders → snapshot_places
-//! → postgres → sqlite → database → identity → revision → work → cache → stored → open_data → plan
+//! → foreign_changes → silent_nodes → followed_keys → change_watch → write_queue → folders
+//! → snapshot_places → postgres → sqlite → database → identity → revision → work → cache → stored → open_data → plan
 //! → committer → store → data_directory → scan → unit → dev_seal → snapshot → migration
 //! ```
 
@@ -69,6 +69,7 @@ mod postgres;
 mod revision;
 mod scan;
 mod server_report;
+mod silent_nodes;
 mod snapshot;
 mod snapshot_places;
 mod sqlite;

@@ -183,7 +183,7 @@ impl OpenData {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn read_changes(&self) -> Result<(), StoreFault> {
-        let _reading = self.changes.hold_reading().await;
+        let Some(mut silent) = self.changes.hold_reading().await else { return Ok(()) };
         let Some((number, begun, known)) = self.changes.begin() else { return Ok(()) };
         let found = self.database.read_changes(&known).await?;
         if found.has_gap {
@@ -205,8 +205,10 @@ impl OpenData {
                 self.changes.note_progress(begun);
             }
         }
-        if found.has_silent_node {
-            self.database.end_silent_claims().await?;
+        let silence = self.database.claim_silence();
+        let silent = silent.note(&found.expired, (begun, silence));
+        if !silent.is_empty() {
+            self.database.end_claims(&silent).await?;
         }
         Ok(())
     }

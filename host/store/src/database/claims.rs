@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Database, DatabasePlace};
-use crate::foreign_changes::{ForeignChanges, KnownCommits};
+use crate::foreign_changes::{ExpiredClaim, ForeignChanges, KnownCommits};
 use crate::postgres;
 use bulkhead_place::claim_watch::ClaimingNode;
 use bulkhead_place::write_failure::WriteFailure;
@@ -164,14 +164,22 @@ impl Database {
         }
     }
 
-    /// Ends the claims of nodes that share the database and have not renewed their claims in time.
+    /// Ends claims of nodes that share the database, unless they were renewed meanwhile.
     ///
     /// # Errors
     /// [`WriteFailure`].
-    pub(crate) async fn end_silent_claims(&self) -> Result<(), WriteFailure> {
+    pub(crate) async fn end_claims(&self, silent: &[ExpiredClaim]) -> Result<(), WriteFailure> {
         match self {
             Self::Sqlite(_) => Ok(()),
-            Self::Postgres(database) => database.end_silent_claims().await,
+            Self::Postgres(database) => database.end_claims(silent).await,
+        }
+    }
+
+    /// Returns the time in which a node that reaches the database renews an ended claim.
+    pub(crate) fn claim_silence(&self) -> Duration {
+        match self {
+            Self::Sqlite(_) => Duration::ZERO,
+            Self::Postgres(database) => database.claim_silence(),
         }
     }
 

@@ -6,12 +6,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
-use crate::foreign_changes::{AFTER_ALL, ForeignChanges, KnownCommits, is_followed};
+use crate::foreign_changes::{AFTER_ALL, ExpiredClaim, ForeignChanges, KnownCommits, is_followed};
 use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::committed_state::GroupWrites;
 use bulkhead_record::fault::StoreFault;
@@ -66,8 +65,7 @@ impl PostgresDatabase {
         &self,
         known: &KnownCommits,
     ) -> Result<ForeignChanges, StoreFault> {
-        let silence = self.claim().map(|claim| claim.node.times.silence()).unwrap_or_default();
-        let rows = self.readers.fetch(question(&self.tables, known, silence)?).await?;
+        let rows = self.readers.fetch(question(&self.tables, known)?).await?;
         Ok(parse(&rows, known)?)
     }
 
@@ -82,21 +80,16 @@ impl PostgresDatabase {
 
 /// Returns the question about all changes after the known commits: at least one row for each node,
 /// with the number of its last commit.
-fn question(
-    tables: &TableNames,
-    known: &KnownCommits,
-    silence: Duration,
-) -> Result<StatementDraft, PostgresError> {
+fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft, PostgresError> {
     let text = format!(
         "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
              coalesce(c.awaited, false) AS is_awaited, \
-             n.shares AND coalesce({}, false) \
-                 AND coalesce(known.number, 0) < {AFTER_ALL} AS is_silent FROM {} AS n \
+             CASE WHEN n.shares AND {} THEN n.until::text END AS expired FROM {} AS n \
          LEFT JOIN unnest($1::text[], $2::bigint[]) AS known (name, number) \
              ON known.name = n.name \
          LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \
          WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
-        node_rows::silent("n.", silence),
+        node_rows::expired("n."),
         tables.node,
         tables.change
     );
@@ -136,9 +129,15 @@ fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, Postgre
         let seen = known.numbers.get(&name).copied().unwrap_or_default();
         // The row after the known commit must be stored, if there is one.
         found.is_awaited |= row.try_get::<bool, _>("is_awaited")?;
-        found.has_silent_node |= row.try_get::<bool, _>("is_silent")?;
         found.has_gap |= seen.saturating_add(1) < row.try_get("kept")?;
         let last = number_of(row)?;
+        // One row for each change.
+        if let Some(until) = row.try_get("expired")?
+            && seen != AFTER_ALL
+            && !found.known.numbers.contains_key(&name)
+        {
+            found.expired.push(ExpiredClaim { node: name.clone(), until });
+        }
         // The database lost commits of the node.
         found.has_gap |= last < seen && seen != AFTER_ALL;
         found.known.numbers.insert(name, if seen == AFTER_ALL { seen } else { last });

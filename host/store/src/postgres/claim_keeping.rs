@@ -10,6 +10,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
+use crate::foreign_changes::ExpiredClaim;
 use bulkhead_place::claim_watch::ClaimingNode;
 use bulkhead_place::node_files::KnownCommit;
 use bulkhead_place::postgres_place::PostgresPlace;
@@ -113,12 +114,17 @@ impl PostgresDatabase {
         Ok(holders.map_err(PostgresError::from)?)
     }
 
-    /// As [`Database::end_silent_claims`](crate::database::Database::end_silent_claims).
-    pub(crate) async fn end_silent_claims(&self) -> Result<(), WriteFailure> {
+    /// As [`Database::end_claims`](crate::database::Database::end_claims).
+    pub(crate) async fn end_claims(&self, silent: &[ExpiredClaim]) -> Result<(), WriteFailure> {
         let Some(claim) = self.claim() else { return Ok(()) };
-        let statements = claim.ending_silent(&self.tables);
+        let statements = claim.ending(&self.tables, silent);
         let statements = statements.map_err(|error| WriteFailure::Refused(error.into()))?;
         self.write(&statements).await
+    }
+
+    /// As [`Database::claim_silence`](crate::database::Database::claim_silence).
+    pub(crate) fn claim_silence(&self) -> Duration {
+        self.claim().map(|claim| claim.node.times.silence()).unwrap_or_default()
     }
 
     /// As [`Database::own_commits`](crate::database::Database::own_commits).

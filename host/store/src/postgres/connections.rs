@@ -52,6 +52,10 @@ const BEGIN_TIME: Duration = Duration::from_secs(10);
 /// Commits without a time limit of the server (decision T61): the end of the limit would cancel
 /// the wait for a synchronous standby, and acknowledge a commit that a failover loses.
 pub(super) const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
+/// Keeps transactions of nodes that share the database from each other: a sequential scan of a
+/// small table, as of the rows of nodes, depends on all its rows, and of two overlapping commits
+/// one would always fail.
+const BY_INDEX: &str = "SET LOCAL enable_seqscan = off";
 /// Lets a commit return before the flush, for benchmarks.
 const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
 /// Maximum attempts of a transaction that other processes interfere with.
@@ -238,6 +242,10 @@ impl PostgresDatabase {
         writer: &mut WriterSlot,
     ) -> Result<PgConnection, PostgresError> {
         let mut text = BEGIN_WRITE.to_owned();
+        if self.claim().is_some_and(HeldClaim::shares) {
+            text.push_str("; ");
+            text.push_str(BY_INDEX);
+        }
         if self.flushing == FlushPolicy::Never {
             text.push_str("; ");
             text.push_str(WITHOUT_FLUSH);

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use crate::foreign_changes::ExpiredClaim;
 use bulkhead_place::claim_watch::{ClaimWatch, ClaimingNode, NodeSharing};
 
 use super::node_rows::{self, GATE, NodeRow};
@@ -124,25 +125,29 @@ impl HeldClaim {
         self.node.sharing == NodeSharing::Shared
     }
 
-    /// Returns the statements that end the claims of silent nodes, and count a commit: no commit of
-    /// such a node changes a row from then on.
+    /// Returns the statements that end claims that were not renewed, and count a commit: no commit
+    /// of such a node changes a row from then on.
     ///
     /// # Errors
     /// As [`HeldClaim::renewal`].
-    pub(super) fn ending_silent(
+    pub(super) fn ending(
         &self,
         tables: &TableNames,
+        silent: &[ExpiredClaim],
     ) -> Result<[StatementDraft; 2], PostgresError> {
         let mut counting = StatementDraft::default();
         let text = self.counting(&mut counting, tables)?;
         counting.add(&text);
         counting.mark_as_count();
         let text = format!(
-            "UPDATE {} SET {NO_CLAIM} WHERE name <> $1 AND shares AND {}",
-            tables.node,
-            node_rows::silent("", self.node.times.silence())
+            "UPDATE {} AS n SET {NO_CLAIM} FROM unnest($1::text[], $2::text[]) \
+                 AS silent (name, until) \
+             WHERE n.name = silent.name AND n.until::text = silent.until AND n.shares",
+            tables.node
         );
-        Ok([counting, StatementDraft::of(text).with(self.node.row_name())?])
+        let names: Vec<_> = silent.iter().map(|claim| claim.node.clone()).collect();
+        let ends: Vec<_> = silent.iter().map(|claim| claim.until.clone()).collect();
+        Ok([counting, StatementDraft::of(text).with(names)?.with(ends)?])
     }
 
     /// Returns the statements that forget the changes of this node up to commit `until`, and count

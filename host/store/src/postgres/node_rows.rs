@@ -59,14 +59,10 @@ pub(super) fn gate_lock(tables: &TableNames) -> StatementDraft {
     StatementDraft::of(format!("SELECT commits FROM {node} WHERE name = '{GATE}' FOR UPDATE"))
 }
 
-/// Returns the condition that the process of a row has not renewed its claim for `silence` after
-/// the end of the claim, by the clock of the database. `row` begins the names of the columns.
-pub(super) fn silent(row: &str, silence: Duration) -> String {
-    format!(
-        "({row}holder IS NOT NULL \
-         AND {row}until < CURRENT_TIMESTAMP - INTERVAL '{} milliseconds')",
-        silence.as_millis()
-    )
+/// Returns the condition that the claim of a row has ended by the clock of the database. `row`
+/// begins the names of the columns.
+pub(super) fn expired(row: &str) -> String {
+    format!("{row}holder IS NOT NULL AND {row}until < CURRENT_TIMESTAMP")
 }
 
 /// Returns the statement that begins the row of a node in the table of the progress.

@@ -4,9 +4,11 @@
 use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::oneshot;
 
-use super::PostgresDatabase;
+use super::{PostgresDatabase, WriterSlot};
+use crate::postgres::group_writes;
 use crate::postgres::readers::SessionPool;
 use crate::postgres::statement_draft::{StatementDraft, run_script};
+use bulkhead_record::committed_state::GroupWrites;
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;
 
@@ -33,6 +35,18 @@ impl PostgresDatabase {
         let script = format!("BEGIN; SELECT 1 FROM {table} LIMIT 1");
         run_script(&mut connection, &script).await.unwrap();
         connection
+    }
+
+    /// Commits an empty group, and runs `act` before the message that commits.
+    pub(crate) async fn commit_around(&self, act: impl Future<Output = ()>) {
+        let mut connection = self.begin(&mut WriterSlot::Lost).await.unwrap();
+        let writes = GroupWrites::default();
+        let statements = group_writes::statements_of(&self.tables, &writes, self.claim()).unwrap();
+        for statement in statements {
+            statement.fetch(&mut connection).await.unwrap();
+        }
+        act.await;
+        run_script(&mut connection, "COMMIT").await.unwrap();
     }
 
     /// Returns the pool of the reading connections.
