@@ -12,8 +12,8 @@
 //! memory decide inside of the process.
 //!
 //! Records of dead epochs at addresses that nobody claims again are removed when due work begins.
-//! A snapshot may contain records: after a restore their epochs are dead, and on SQLite nobody
-//! reads them.
+//! A snapshot may contain records: after a restore their epochs are dead, and a node that works
+//! alone does not read them.
 
 #[cfg(test)]
 mod tests;

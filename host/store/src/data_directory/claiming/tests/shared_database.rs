@@ -136,6 +136,21 @@ async fn watch_rings_for_change_of_other_node() {
 }
 
 #[tokio::test]
+async fn followed_prefix_counts_before_change_is_answered() {
+    let pair = Pair::open().await;
+    let (policies, mounts) = (pair.other.follow("policy/"), pair.other.follow("mount/"));
+    pair.catch_up().await;
+    let before = (policies.get(), mounts.get());
+    put(&pair.one, Address::new(Space::Core, "policy/a"), "1").await;
+    assert_eq!((policies.get(), mounts.get()), (before.0 + 1, before.1));
+    let last = pair.one.data().database.own_commits();
+    put(&pair.one, data("a"), "1").await;
+    assert!(pair.one.data().database.forget_changes(last + 9).await.is_ok());
+    pair.catch_up().await;
+    assert!(policies.get() > before.0 + 1 && mounts.get() > before.1, "a gap");
+}
+
+#[tokio::test]
 async fn forgotten_changes_empty_the_memory() {
     let pair = Pair::open().await;
     put(&pair.one, data("a"), "1").await;
