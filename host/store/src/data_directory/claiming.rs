@@ -28,10 +28,10 @@ impl DataDirectory {
     /// [`StoreFault::Refused`] if another node holds the database, if acknowledged writes are
     /// lost, or if the directory belonged to another cluster.
     pub(super) async fn check_claim(&self) -> Result<(), StoreFault> {
+        let Some(properties) = self.properties() else { return self.check_unmarked() };
         if !self.has_claims() {
             return Ok(());
         }
-        let Some(properties) = self.properties() else { return self.check_unmarked() };
         let node = node_files::read_node(self.path())?;
         let mark = MarkFile::open(self.path(), &properties.cluster_name)?;
         let claimant = ClaimingNode { sharing: self.sharing, ..self.node_with(node, mark)? };
@@ -39,15 +39,13 @@ impl DataDirectory {
     }
 
     /// Checks that the directory did not belong to a database with data, because the present
-    /// database has none: a new cluster would take its place.
+    /// database has none: a new cluster would take its place. A configuration that no longer names
+    /// the database server would otherwise begin an empty file.
     ///
     /// # Errors
     /// [`StoreFault::Refused`].
     pub(super) fn check_unmarked(&self) -> Result<(), StoreFault> {
-        match self.has_claims() {
-            true => node_files::check_unmarked(self.path(), &self.name()),
-            false => Ok(()),
-        }
+        node_files::check_unmarked(self.path(), &self.name())
     }
 
     /// Opens the database with the identity `found`, and claims the database for this process.

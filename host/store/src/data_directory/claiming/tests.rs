@@ -438,3 +438,14 @@ async fn moved_directory_opens_and_keeps_proof_of_loss() {
     let text = refusal(DataDirectory::hold(scratch.options()).await);
     assert!(text.contains("acknowledged writes are lost"), "{text}");
 }
+
+#[tokio::test]
+async fn directory_of_server_refuses_to_begin_empty_file() {
+    let scratch = initialised().await;
+    let options = StoreOptions { database: DatabaseChoice::SqliteFile, ..scratch.options() };
+    let text = refusal(DataDirectory::hold(options.clone()).await);
+    assert!(text.contains("holds no data") && text.contains("belonged to cluster"), "{text}");
+    assert!(!scratch.path().join("bulkhead.db").exists());
+    fs::remove_file(scratch.path().join("database-mark")).unwrap();
+    DataDirectory::hold(options).await.unwrap();
+}
