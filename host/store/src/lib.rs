@@ -44,8 +44,9 @@
 //! ```text
 //! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
 //! → foreign_changes → silent_nodes → followed_keys → change_watch → write_queue → folders
-//! → snapshot_places → postgres → sqlite → database → identity → revision → work → cache → stored → open_data → plan
-//! → committer → store → data_directory → scan → unit → dev_seal → snapshot → migration
+//! → snapshot_places → postgres → sqlite → database → identity → revision → work → cache → stored
+//! → open_data → plan → committer → store → data_directory → scan → unit → dev_seal → snapshot
+//! → migration
 //! ```
 
 pub use bulkhead_record::failpoint;
