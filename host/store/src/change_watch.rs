@@ -109,7 +109,7 @@ impl EndedReads {
 
 /// Returns whether a moment is at least `age` ago.
 fn is_older(moment: u64, age: Duration) -> bool {
-    u128::from(steady_milliseconds().saturating_sub(moment)) >= age.as_millis()
+    Duration::from_millis(steady_milliseconds().saturating_sub(moment)) >= age
 }
 
 impl ChangeWatch {

@@ -30,7 +30,7 @@ impl SilentNodes {
         expired: &[ExpiredClaim],
         (now, silence): (u64, Duration),
     ) -> Vec<ExpiredClaim> {
-        if is_over(now.saturating_sub(self.last), INTERRUPTION) {
+        if time_since(self.last, now) >= INTERRUPTION {
             self.seen.clear();
         }
         self.last = now;
@@ -38,7 +38,7 @@ impl SilentNodes {
         let mut silent = Vec::new();
         for claim in expired {
             let first = *self.seen.entry(claim.clone()).or_insert(now);
-            if is_over(now.saturating_sub(first), silence) {
+            if time_since(first, now) >= silence {
                 silent.push(claim.clone());
             }
         }
@@ -46,8 +46,8 @@ impl SilentNodes {
     }
 }
 
-fn is_over(milliseconds: u64, limit: Duration) -> bool {
-    u128::from(milliseconds) >= limit.as_millis()
+fn time_since(moment: u64, now: u64) -> Duration {
+    Duration::from_millis(now.saturating_sub(moment))
 }
 
 #[cfg(test)]

@@ -71,11 +71,19 @@ impl PostgresDatabase {
 
     /// As [`Database::forget_changes`](crate::database::Database::forget_changes).
     pub(crate) async fn forget_changes(&self, until: i64) -> Result<(), WriteFailure> {
-        let Some(claim) = self.claim() else { return Ok(()) };
-        let statements = claim.forgetting(&self.tables, until);
-        let statements = statements.map_err(|error| WriteFailure::Refused(error.into()))?;
-        self.write(&statements).await
+        self.write_by_claim(|claim| claim.forgetting(&self.tables, until)).await
     }
+}
+
+/// Returns the tables with the nodes as `n`, their known commits as `known`, and their changes
+/// after these commits as `c`. `names` and `numbers` are arrays of the known commits.
+fn unread_changes(tables: &TableNames, names: &str, numbers: &str) -> String {
+    format!(
+        "{} AS n LEFT JOIN unnest({names}::text[], {numbers}::bigint[]) AS known (name, number) \
+             ON known.name = n.name \
+         LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0)",
+        tables.node, tables.change
+    )
 }
 
 /// Returns the question about all changes after the known commits: at least one row for each node,
@@ -84,14 +92,10 @@ fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft,
     let text = format!(
         "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
              coalesce(c.awaited, false) AS is_awaited, \
-             CASE WHEN n.shares AND {} THEN n.until::text END AS expired FROM {} AS n \
-         LEFT JOIN unnest($1::text[], $2::bigint[]) AS known (name, number) \
-             ON known.name = n.name \
-         LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \
+             CASE WHEN n.shares AND {} THEN n.until::text END AS expired FROM {} \
          WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
         node_rows::expired("n."),
-        tables.node,
-        tables.change
+        unread_changes(tables, "$1", "$2")
     );
     let (names, numbers): (Vec<String>, Vec<i64>) = known.numbers.clone().into_iter().unzip();
     StatementDraft::of(text).with(names)?.with(numbers)
@@ -110,15 +114,12 @@ pub(super) fn unread(
     let names = statement.bind(known.keys().cloned().collect::<Vec<_>>())?;
     let numbers = statement.bind(known.values().copied().collect::<Vec<_>>())?;
     Ok(format!(
-        "(SELECT coalesce(u.space, 0)::bigint AS place, u.key FROM {} AS n \
-         LEFT JOIN unnest({names}::text[], {numbers}::bigint[]) AS known (name, number) \
-             ON known.name = n.name \
-         LEFT JOIN {} AS c ON c.name = n.name AND c.number > coalesce(known.number, 0) \
+        "(SELECT coalesce(u.space, 0)::bigint AS place, u.key FROM {} \
          LEFT JOIN LATERAL unnest(c.spaces, c.keys) AS u (space, key) ON true \
          WHERE n.name <> '{GATE}' \
              AND (u.key IS NOT NULL OR n.kept > coalesce(known.number, 0) + 1 \
                  OR n.commits < known.number AND known.number < {AFTER_ALL})) AS asked",
-        tables.node, tables.change
+        unread_changes(tables, &names, &numbers)
     ))
 }
 
@@ -127,8 +128,8 @@ fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, Postgre
     for row in rows {
         let name: String = row.try_get("name")?;
         let seen = known.numbers.get(&name).copied().unwrap_or_default();
-        // The row after the known commit must be stored, if there is one.
         found.is_awaited |= row.try_get::<bool, _>("is_awaited")?;
+        // The row after the known commit must be stored, if there is one.
         found.has_gap |= seen.saturating_add(1) < row.try_get("kept")?;
         let last = number_of(row)?;
         // One row for each change.

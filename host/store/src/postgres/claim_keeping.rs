@@ -25,7 +25,7 @@ use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
 use super::server_address::{TableNames, name_of};
 use super::server_connector::ServerConnector;
-use super::statement_draft::run_script;
+use super::statement_draft::{StatementDraft, run_script};
 
 /// Maximum time of a renewal, and of the message that gives a claim back.
 const RENEWAL_TIME: Duration = Duration::from_secs(5);
@@ -116,9 +116,20 @@ impl PostgresDatabase {
 
     /// As [`Database::end_claims`](crate::database::Database::end_claims).
     pub(crate) async fn end_claims(&self, silent: &[ExpiredClaim]) -> Result<(), WriteFailure> {
+        self.write_by_claim(|claim| claim.ending(&self.tables, silent)).await
+    }
+
+    /// Writes statements that `draft` makes for the claim of this process. Writes nothing without a
+    /// claim.
+    ///
+    /// # Errors
+    /// [`WriteFailure`].
+    pub(super) async fn write_by_claim(
+        &self,
+        draft: impl FnOnce(&HeldClaim) -> Result<[StatementDraft; 2], PostgresError>,
+    ) -> Result<(), WriteFailure> {
         let Some(claim) = self.claim() else { return Ok(()) };
-        let statements = claim.ending(&self.tables, silent);
-        let statements = statements.map_err(|error| WriteFailure::Refused(error.into()))?;
+        let statements = draft(claim).map_err(|error| WriteFailure::Refused(error.into()))?;
         self.write(&statements).await
     }
 
