@@ -47,7 +47,7 @@ use crate::activity::DatabaseSizes;
 use crate::postgres::{self, PostgresDatabase, PostgresReader};
 pub(crate) use crate::postgres::{
     check_unclaimed, copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back,
-    remove_tables, replaced_tables,
+    remove_abandoned_restore, remove_tables, replaced_tables,
 };
 use crate::server_report::DatabaseServerReport;
 use crate::sqlite::{self, SqliteDatabase};

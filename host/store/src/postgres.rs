@@ -72,8 +72,10 @@ pub(crate) use filling::PostgresFiller;
 pub(crate) use long_reads::PostgresReader;
 pub(crate) use meta_table::read_meta;
 pub(crate) use server_address::name_of;
+#[cfg(test)]
+pub(crate) use server_connector::open_session;
 pub(crate) use server_examination::examine_server;
 pub(crate) use table_copies::{
     check_unclaimed, copy_tables, drop_copy, exchange_tables, has_copies, put_copy_back,
-    remove_tables, replaced_tables,
+    remove_abandoned_restore, remove_tables, replaced_tables,
 };

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::DataDirectory;
-use crate::database::Database;
+use crate::database::{Database, remove_abandoned_restore};
 use crate::identity::{self, StoreIdentity};
 use bulkhead_place::claim_watch::{ClaimTimes, ClaimingNode};
 use bulkhead_place::node_files::{self, KnownCommit, MarkFile, NodeId};
@@ -93,6 +93,9 @@ impl DataDirectory {
                  nothing was changed; unseal or start the server again",
                 self.name().display()
             )));
+        }
+        if let DatabaseChoice::Postgres(place) = self.choice() {
+            remove_abandoned_restore(place).await?;
         }
         mark.raise(KnownCommit { node: row, commits });
         Ok(identity)

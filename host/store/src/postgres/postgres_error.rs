@@ -20,6 +20,7 @@ mod code {
     pub(super) const SAME_KEY: &str = "23505";
     pub(super) const UNKNOWN_TABLE: &str = "42P01";
     pub(super) const NO_RIGHT: &str = "42501";
+    pub(super) const LOCKED: &str = "55P03";
     /// A prepared statement that disappeared, and a statement of another session with the same
     /// name.
     pub(super) const PREPARED_ELSEWHERE: [&str; 2] = ["26000", "42P05"];
@@ -101,6 +102,11 @@ impl PostgresError {
     /// Returns whether a table does not exist.
     pub(super) fn is_unknown_table(&self) -> bool {
         self.has_code(code::UNKNOWN_TABLE)
+    }
+
+    /// Returns whether another session held a lock for too long.
+    pub(super) fn is_locked(&self) -> bool {
+        self.has_code(code::LOCKED)
     }
 
     /// Returns whether the user lacks a right.

@@ -52,6 +52,12 @@ pub(super) async fn connect(place: &PostgresPlace) -> Result<PgConnection, Postg
     ServerConnector::new(place).connect().await
 }
 
+/// Opens a session of a test.
+#[cfg(test)]
+pub(crate) async fn open_session(place: &PostgresPlace) -> PgConnection {
+    connect(place).await.unwrap()
+}
+
 impl ServerConnector {
     /// Creates the connector without opening a session.
     pub(super) fn new(place: &PostgresPlace) -> ServerConnector {

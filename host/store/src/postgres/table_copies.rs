@@ -33,6 +33,8 @@ const COPY_LIMIT: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_ti
 const COPY_TIME: Duration = Duration::from_secs(1_800);
 /// Maximum time for which a renaming of tables waits for a lock of another session, as of a backup.
 const RENAMING_LIMIT: &str = "SET LOCAL lock_timeout = '10s'";
+/// Maximum time for which an opening waits for abandoned tables that another session reads.
+const REMOVAL_LIMIT: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// Copies the tables in use under a number, in one transaction without a claim of another node. A
 /// copy with this number is replaced.
@@ -95,6 +97,23 @@ pub(crate) async fn put_copy_back(
 /// [`StoreFault::Unavailable`] if the database failed.
 pub(crate) async fn drop_copy(place: &PostgresPlace, number: u32) -> Result<(), StoreFault> {
     drop_tables(place, &TableNames::copy(place, number)).await
+}
+
+/// Drops the tables that an abandoned restore filled, if there are any. The caller holds the claim:
+/// no other process exchanges the tables in use for these tables. Tables that another session
+/// reads, as a backup does, stay for the next opening.
+///
+/// # Errors
+/// [`StoreFault::Unavailable`] if the database failed.
+pub(crate) async fn remove_abandoned_restore(place: &PostgresPlace) -> Result<(), StoreFault> {
+    let mut connection = connect(place).await?;
+    let script = format!("{REMOVAL_LIMIT}; {}", removal(&TableNames::restored(place)));
+    let removed = run_script(&mut connection, &script).await;
+    discard(connection).await;
+    match removed {
+        Err(error) if error.is_locked() => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// Drops the tables in use, if there are any.

@@ -2,8 +2,11 @@
 //! data, data in use, and a database after a disaster.
 
 use super::*;
+use crate::postgres::open_session;
 use crate::testing::{administer, body, end_sessions, on_both_databases};
 use crate::{DatabaseChoice, PostgresPlace, StoreOptions};
+use bulkhead_test_database::psql;
+use sqlx::AssertSqlSafe;
 use std::path::Path;
 
 /// A snapshot of another store, which stays open.
@@ -93,6 +96,36 @@ async fn write_for_ever(store: Arc<Store>) {
     }
 }
 
+/// Returns the number of tables that a restore filled.
+fn filled_tables(place: &PostgresPlace) -> u64 {
+    let output = psql(&[&format!(
+        "SELECT count(*) FROM pg_tables WHERE schemaname = '{}' AND tablename LIKE 'restored%'",
+        place.schema
+    )]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+}
+
+#[tokio::test]
+async fn opening_removes_tables_of_abandoned_restore() {
+    let (original, target) =
+        (SavedStore::fill().await, ScratchDirectory::on(TestDatabase::Postgres));
+    filled(&target).await.close().await;
+    let place = place(&target.options());
+    let directory = target.hold().await;
+    drop(restoring::prepare(&directory, &original.snapshot).await.unwrap());
+    assert_ne!(filled_tables(&place), 0);
+    // A backup reads the tables: the opening does not wait for its end.
+    let mut backup = open_session(&place).await;
+    let script = format!("BEGIN; LOCK TABLE {}.restored_record IN ACCESS SHARE MODE", place.schema);
+    sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut backup).await.unwrap();
+    directory.open(SealKey::from_bytes([1; 32])).await.unwrap().close().await;
+    assert_ne!(filled_tables(&place), 0);
+    drop(backup);
+    directory.open(SealKey::from_bytes([1; 32])).await.unwrap().close().await;
+    assert_eq!(filled_tables(&place), 0);
+}
+
 #[tokio::test]
 async fn database_of_other_node_is_not_restored() {
     let (original, target) =
@@ -105,10 +138,7 @@ async fn database_of_other_node_is_not_restored() {
     writing.abort();
     assert!(writing.await.unwrap_err().is_cancelled());
     // No tables were filled, which a restore of the other node could take for its own.
-    let schema = place(&beside.options()).schema;
-    let filled = format!("SELECT FROM pg_tables WHERE schemaname = '{schema}'");
-    let filled = format!("{filled} AND tablename LIKE 'restored%'");
-    administer(&format!("DO $$ BEGIN IF EXISTS ({filled}) THEN RAISE 'filled'; END IF; END $$"));
+    assert_eq!(filled_tables(&place(&beside.options())), 0);
     store.close().await;
     original.restore(&beside.options(), true).await.unwrap();
     open_restored(&beside.options()).await.close().await;
