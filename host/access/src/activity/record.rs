@@ -57,18 +57,24 @@ impl MountClients {
         self.tokens.merge(&other.tokens) || entities
     }
 
-    /// Writes the clients of a mount.
+    /// Writes the clients of a mount, together with the clients that another node stored. Replaces
+    /// a record that cannot be read.
     ///
     /// # Errors
-    /// 500 if the record cannot be formed.
-    pub(super) fn put(
+    /// 500 if the record cannot be formed, 503 if the store cannot be read.
+    pub(super) async fn put(
         &self,
         unit: &mut Unit,
         month: ActivityMonth,
         mount: &str,
     ) -> Result<(), Failure> {
         let address = Address::new(Space::Core, format!("{}{mount}", month_prefix(month)));
-        unit.put(address, self.to_bytes()?, IndexColumns::default());
+        let stored = unit.get_undamaged(&address).await?;
+        let mut clients = self.clone();
+        if let Some(Ok(stored)) = stored.map(|record| Self::parse(&record)) {
+            clients.merge(&stored);
+        }
+        unit.put(address, clients.to_bytes()?, IndexColumns::default());
         Ok(())
     }
 

@@ -270,7 +270,7 @@ async fn store_records(
 ) -> Result<(), Failure> {
     let mut unit = store.begin();
     for (mount, clients) in changed {
-        clients.put(&mut unit, month, mount)?;
+        clients.put(&mut unit, month, mount).await?;
     }
     unit.commit().await?;
     Ok(())
