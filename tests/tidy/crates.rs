@@ -21,9 +21,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("host/outbound", &["tls", "wire"]),
     ("host/sandbox", &["outbound", "store", "crypto", "trace", "wire", "fuzz"]),
     ("host/access", &["store", "crypto", "wire", "fuzz", "test-database"]),
+    ("host/audit", &["access", "store", "wire"]),
     (
         "host/core",
         &[
+            "audit",
             "access",
             "sandbox",
             "outbound",
@@ -40,6 +42,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "host/api",
         &[
             "core",
+            "audit",
             "access",
             "sandbox",
             "outbound",
@@ -54,8 +57,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "host/server",
         &[
-            "api", "core", "access", "sandbox", "outbound", "store", "cli", "tls", "trace", "wire",
-            "fuzz",
+            "api", "core", "audit", "access", "sandbox", "outbound", "store", "cli", "tls",
+            "trace", "wire", "fuzz",
         ],
     ),
     // The SDK needs cryptography only for its test bed; a component asks the host.

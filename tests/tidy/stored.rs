@@ -4,7 +4,8 @@
 use crate::sources::{Source, all, assert_none, rust_below};
 
 /// Folders outside of the store with code that stores records.
-const STORING: [&str; 3] = ["host/access/src", "host/core/src", "plugins/database/src"];
+const STORING: [&str; 4] =
+    ["host/access/src", "host/audit/src", "host/core/src", "plugins/database/src"];
 
 /// Returns the code above the tests of a file, and nothing of a file of tests.
 fn product(file: &Source) -> impl Iterator<Item = (usize, &str)> {

@@ -19,7 +19,6 @@ use crate::file_reception::FileReceptions;
 use crate::pipeline;
 use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::sealing::sealed_failure;
-use bulkhead_core::audit;
 use bulkhead_core::process::ProcessState;
 use bulkhead_core::seal::{SealStatus, ServiceSeal};
 use bulkhead_core::settings::ServiceSettings;
@@ -95,7 +94,7 @@ impl Service {
         settings: ServiceSettings,
     ) -> Result<Arc<Self>, Failure> {
         let directory = DataDirectory::hold(settings.store.clone()).await?;
-        audit::check(&settings.audit).await?;
+        bulkhead_audit::check(&settings.audit).await?;
         let table = endpoints::table().map_err(Failure::internal)?;
         let receptions = FileReceptions::new(&settings.store.directory);
         let process = Arc::new(ProcessState::new(settings, runtime, &directory));

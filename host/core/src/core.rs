@@ -3,7 +3,7 @@
 //! This file only holds the parts of the service. Start and end of the service are in
 //! `lifecycle/open.rs`.
 
-use crate::audit::Audit;
+use bulkhead_audit::Audit;
 use crate::catalog::{Catalog, Plugin, PluginLoader, ReloadHistory};
 use crate::health::{HealthCondition, HealthWatch};
 use crate::key_holders::KeyHolders;

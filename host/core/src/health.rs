@@ -4,7 +4,7 @@
 //! This file prevents a service that refuses writes, or records less than configured, while
 //! monitoring and the log say "well"; and a log that repeats the condition at each health request.
 
-use crate::audit::Audit;
+use bulkhead_audit::Audit;
 use crate::mounts::MountCondition;
 use crate::snapshots::SnapshotWatch;
 use bulkhead_access::background::DueWorkSuspension;

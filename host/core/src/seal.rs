@@ -16,7 +16,7 @@ mod waiting;
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 
-use crate::audit::RefusedUnseals;
+use bulkhead_audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::process::ProcessState;

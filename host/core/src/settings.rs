@@ -1,6 +1,6 @@
 //! Start settings of a server.
 
-use crate::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use crate::seal_setting::SealSetting;
 use crate::snapshots::ScheduledSnapshot;

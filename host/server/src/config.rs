@@ -47,7 +47,7 @@ pub(crate) use tls::{ListenerTransport, plain_beyond_loopback};
 pub(crate) use unix::UnixSettings;
 
 use crate::log::LogSettings;
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_core::snapshots::ScheduledSnapshot;
 use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;

@@ -10,7 +10,7 @@ use crate::process::{self, ServerProcess, StartedServer};
 use bulkhead_access::log::{Log, cause};
 use bulkhead_access::random;
 use bulkhead_api::Service;
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use std::fs::DirBuilder;

@@ -312,7 +312,7 @@ impl ProductionAnnouncement<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bulkhead_core::audit::AuditSettings;
+    use bulkhead_audit::AuditSettings;
     use std::path::Path;
 
     fn announcement(state: DataState) -> String {

@@ -2,8 +2,8 @@
 //! follows the store before the caller gets the answer.
 
 use bulkhead_access::tokens::TokenType;
+use bulkhead_audit::AuditChange;
 use bulkhead_core::Core;
-use bulkhead_core::audit::AuditChange;
 use bulkhead_core::catalog;
 use bulkhead_core::lifecycle;
 use bulkhead_core::mounts;

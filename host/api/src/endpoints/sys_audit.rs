@@ -5,7 +5,7 @@ use super::after_commit::AfterCommit;
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
-use bulkhead_core::audit::{self, AuditChange, AuditDevice, DeviceOrigin, StoredDevice};
+use bulkhead_audit::{self, AuditChange, AuditDevice, DeviceOrigin, StoredDevice};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
             FieldKind::Map,
             "file_path, mode, log_raw, hmac_accessor, elide_list_responses, sync",
         )
-        .with_members(audit::option_fields()),
+        .with_members(bulkhead_audit::option_fields()),
         field("local", FieldKind::Bool, "kept, without effect: nothing is replicated"),
     ];
     let value = required("input", FieldKind::String, "the value to look for in the device's lines")

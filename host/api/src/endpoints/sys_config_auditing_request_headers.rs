@@ -6,7 +6,7 @@ use super::after_commit::AfterCommit;
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field};
-use bulkhead_core::audit::{AuditChange, LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
+use bulkhead_audit::{AuditChange, LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};

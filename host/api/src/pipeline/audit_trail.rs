@@ -12,10 +12,10 @@ use crate::endpoints::HostTable;
 use bulkhead_access::identity::EntityContext;
 use bulkhead_access::log::cause;
 use bulkhead_access::tokens::{self, Caller, TokenEnding, TokenType};
+use bulkhead_audit::line::SharedLineText;
+use bulkhead_audit::subject::{self, ComponentCaller, PolicyDecision, RouteDescription};
+use bulkhead_audit::{AuditDevices, RefusalReason};
 use bulkhead_core::Core;
-use bulkhead_core::audit::line::SharedLineText;
-use bulkhead_core::audit::subject::{self, ComponentCaller, PolicyDecision, RouteDescription};
-use bulkhead_core::audit::{AuditDevices, RefusalReason};
 use bulkhead_core::mounts::{BuiltinMount, MountRecord};
 use bulkhead_core::permit::Permit;
 use bulkhead_wire::description::Operation;
@@ -227,8 +227,7 @@ impl<'a> AuditTrail<'a> {
                     table: self.table.rows(),
                     route,
                     captures,
-                    mount: &self.builtin,
-                    running: BuiltinMount::running(),
+                    mount: self.builtin.for_audit(BuiltinMount::running()),
                     keeps_any_name: route.is_some_and(|route| route.open_fields)
                         || BuiltinMount::serving(&self.request.path)
                             == Some(BuiltinMount::Cubbyhole),
@@ -237,8 +236,7 @@ impl<'a> AuditTrail<'a> {
                     table: &mount.table,
                     route,
                     captures,
-                    mount: &mount.record,
-                    running: mount.running(),
+                    mount: mount.record.for_audit(mount.running()),
                     keeps_any_name: mount.table.routes().iter().any(|route| route.verbatim),
                 },
             }

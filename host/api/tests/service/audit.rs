@@ -4,7 +4,7 @@
 use crate::bed::{Bed, error, probe, request, store_options};
 use crate::probe::set_schema;
 use crate::uploads::upload;
-use bulkhead_core::audit::{AuditSettings, DeviceSettings};
+use bulkhead_audit::{AuditSettings, DeviceSettings};
 use bulkhead_core::tables::PluginDescription;
 use bulkhead_store::{DataDirectory, Space};
 use bulkhead_wire::description::{Route, Verb};

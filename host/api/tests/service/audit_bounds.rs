@@ -3,7 +3,7 @@
 
 use crate::audit::{bed, device, folder, only};
 use crate::bed::{Bed, error, request};
-use bulkhead_core::audit::{AuditSettings, DeviceSettings};
+use bulkhead_audit::{AuditSettings, DeviceSettings};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::request::Request;

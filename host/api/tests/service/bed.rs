@@ -2,7 +2,7 @@
 
 use bulkhead_access::log::Log;
 use bulkhead_api::Service;
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_core::seal_setting::SealSetting;
 use bulkhead_core::snapshots::ScheduledSnapshot;
 use bulkhead_core::{OfficialComponent, ServiceSettings, SignatureRules};

@@ -2,7 +2,7 @@
 //! bounded lines.
 
 use crate::bed::{Bed, error, official};
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 
 async fn bed(name: &str) -> Bed {
     let directory =

@@ -4,7 +4,7 @@
 use crate::bed::{Bed, PATIENCE};
 use async_trait::async_trait;
 use bulkhead_api::InitialBlock;
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_core::key_wrapper::{ExternalSeal, KeyWrapper, OpenedKey, WrappedKey};
 use bulkhead_core::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use bulkhead_store::SealKey;

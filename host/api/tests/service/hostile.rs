@@ -7,7 +7,7 @@
 use crate::bed::{Bed, PATIENCE, error, guest, official, request};
 use crate::probe::set_schema;
 use crate::uploads::upload;
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::{RawBody, Request};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! doorman refuses on demand, and tells the name of the login.
 
 use crate::bed::{Bed, error, official};
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::sync::Arc;

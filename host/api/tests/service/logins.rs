@@ -2,7 +2,7 @@
 //! (`tests/guests/doorman`) proves nothing and answers the login wanted by the test.
 
 use crate::bed::{Bed, error, official, request};
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_wire::description::Verb;
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 
 use crate::bed::{Bed, request};
 use bulkhead_api::BodyAdmission;
-use bulkhead_core::audit::{AuditSettings, DeviceSettings};
+use bulkhead_audit::{AuditSettings, DeviceSettings};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::RequestHead;
 use bulkhead_wire::secret::Secret;

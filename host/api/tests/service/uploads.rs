@@ -2,7 +2,7 @@
 //! unloadable plugin keeps nothing else from being served.
 
 use crate::bed::{Bed, error, probe, request, store_options};
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_store::{Address, DataDirectory, IndexColumns, Space, Store};
 use bulkhead_wire::description::Verb;
 use bulkhead_wire::request::{RawBody, Request};

@@ -6,7 +6,7 @@ use super::resume::{end_work_of_dead_epochs, resume};
 use super::revive::resume_migrations;
 use super::take_snapshots;
 use super::{watch_health, watch_seal};
-use crate::audit::Audit;
+use bulkhead_audit::Audit;
 use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, CoreParts};
 use crate::mounts::Mounts;

@@ -7,7 +7,7 @@
 use super::findings::ConfigError;
 use super::section::{ConfigSection, ConfigValue, LabelledBlock, SectionWords};
 use super::vault;
-use bulkhead_core::audit::{self, AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
+use bulkhead_audit::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings};
 use bulkhead_wire::failure::quoted;
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ fn device_name<'a>(block: &LabelledBlock<'a>) -> Result<&'a str, ConfigError> {
 /// Reads the file of a device. Vault's words for other places would be taken for relative paths.
 fn parse_file(path: &ConfigValue<'_>) -> Result<PathBuf, ConfigError> {
     match path.text()? {
-        audit::STDOUT => Ok(audit::STDOUT.into()),
+        bulkhead_audit::STDOUT => Ok(bulkhead_audit::STDOUT.into()),
         word @ "discard" => Err(path.error(format!(
             "{} is not a file, and this version audits to files and stdout only; \
              write for example \"/var/log/bulkhead/audit.log\"",

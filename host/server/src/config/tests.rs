@@ -13,7 +13,7 @@ mod transit_seal;
 use super::storage::STORAGE_EXAMPLE;
 use super::*;
 use crate::tls;
-use bulkhead_core::audit::DeviceSettings;
+use bulkhead_audit::DeviceSettings;
 use bulkhead_tls::{ClientCertificates, NamedFile, ServerTlsSettings, TlsVersion, VersionRange};
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::findings::{CheckStatus, Diagnosis};
 use crate::config::Config;
 use crate::log::check_file_type;
 use bulkhead_api::Service;
-use bulkhead_core::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use bulkhead_store::StoreOptions;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! Requests and answers of plain HTTP, as seen by the audit, the component and the client.
 
 use bulkhead_access::tokens::keys::bears_our_prefix;
-use bulkhead_core::audit::subject::ComponentCaller;
+use bulkhead_audit::subject::ComponentCaller;
 use bulkhead_core::mounts::Mount;
 use bulkhead_sandbox::SecretSet;
 use bulkhead_sandbox::contract::{RawHeader, RawReply};

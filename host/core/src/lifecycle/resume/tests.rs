@@ -1,7 +1,7 @@
 //! Reservations and guards of living and dead processes.
 
 use super::*;
-use crate::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use crate::catalog::SignatureRules;
 use crate::leases::{self, LeaseRecord};
 use crate::lifecycle::{SEAL_PATIENCE, open, stop};

@@ -1,7 +1,7 @@
 //! Restores of a service without plugins, with Shamir's shares and with a static seal.
 
 use super::*;
-use crate::audit::AuditSettings;
+use bulkhead_audit::AuditSettings;
 use crate::catalog::SignatureRules;
 use crate::process::ProcessState;
 use crate::restoring::{RestoreCheck, prepare};

@@ -5,10 +5,10 @@ use super::super::file::AuditTarget;
 use super::super::hashing::HashingKey;
 use super::super::settings::AuditSettings;
 use super::*;
-use crate::mounts::BuiltinMount;
 use bulkhead_access::log::Log;
 use bulkhead_wire::description::{Field, FieldKind, Route, Verb};
 use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::name::MountPath;
 use bulkhead_wire::request::{MetricsTerms, RawBody, ReceivedFile, Request};
 use bulkhead_wire::route::RouteTable;
 use std::path::Path;
@@ -46,14 +46,18 @@ fn table(pattern: &str) -> RouteTable {
     RouteTable::new(vec![Route { fields, ..Route::new(Verb::Read, pattern, "") }]).unwrap()
 }
 
-/// Returns a mount that shows the member `shown` of requests.
-fn record() -> MountRecord {
-    let record = json!({
-        "path": "database/", "uuid": "", "accessor": "database_1", "kind": "database", "schema": 1,
-        "description": "",
-        "options": {}, "default_ttl": 0, "max_ttl": 0, "audit_non_hmac_request_keys": ["shown"],
-    });
-    serde_json::from_value(record).unwrap()
+/// Calls `use_mount` with a mount that shows the member `shown` of requests.
+fn with_mount<T>(use_mount: impl FnOnce(AuditedMount<'_>) -> T) -> T {
+    let (path, shown) = (MountPath::new("database/").unwrap(), ["shown".to_owned()]);
+    use_mount(AuditedMount {
+        path: &path,
+        kind: "database",
+        accessor: "database_1",
+        version: "1.0.0",
+        digest: "",
+        shown_of_requests: &shown,
+        shown_of_responses: &[],
+    })
 }
 
 fn request(path: &str) -> Request {
@@ -95,28 +99,30 @@ fn written_of(
     let captures = Some(captured).filter(|text| !text.is_empty());
     let captures: Vec<_> =
         captures.map(|text| ("token".to_owned(), text.to_owned())).into_iter().collect();
-    let subject = AuditSubject {
-        request,
-        hidden_segments: &[],
-        operation: Operation::Read,
-        caller: None,
-        component_caller: None,
-        identity_policies: &[],
-        route: Some(RouteDescription {
+    let mut out = Vec::new();
+    with_mount(|mount| {
+        let route = RouteDescription {
             table: &table,
             route: None,
             captures: &captures,
-            mount: &record(),
-            running: BuiltinMount::running(),
+            mount,
             keeps_any_name: false,
-        }),
-        verdict: None,
-        is_refused: false,
-        is_public: false,
-        now: 0,
-    };
-    let mut out = Vec::new();
-    write(&AuditLineWriter { device: &device, subject: &subject }, &mut out);
+        };
+        let subject = AuditSubject {
+            request,
+            hidden_segments: &[],
+            operation: Operation::Read,
+            caller: None,
+            component_caller: None,
+            identity_policies: &[],
+            route: Some(route),
+            verdict: None,
+            is_refused: false,
+            is_public: false,
+            now: 0,
+        };
+        write(&AuditLineWriter { device: &device, subject: &subject }, &mut out);
+    });
     serde_json::from_slice(&out).unwrap()
 }
 

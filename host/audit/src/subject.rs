@@ -1,10 +1,10 @@
 //! A request and its context, as known when a line is written.
 
 use super::redaction::MemberNames;
-use crate::mounts::{MountRecord, RunningPlugin};
 use bulkhead_access::paging;
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::description::{Field, Operation, Route};
+use bulkhead_wire::name::MountPath;
 use bulkhead_wire::request::Request;
 use bulkhead_wire::route::RouteTable;
 use std::sync::Arc;
@@ -106,12 +106,29 @@ pub struct RouteDescription<'a> {
     pub route: Option<&'a Route>,
     /// Name and text of each capture of the path.
     pub captures: &'a [(String, String)],
-    /// The mount that serves the request, or the built-in part of the server.
-    pub mount: &'a MountRecord,
-    /// Version and digest of the serving plugin, for the `mount_running_*` members of a line.
-    pub running: RunningPlugin<'a>,
+    /// The mount that serves the request.
+    pub mount: AuditedMount<'a>,
     /// True if the data are fields of any name, which the caller chose.
     pub keeps_any_name: bool,
+}
+
+/// The mount that serves a request, or the built-in part of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditedMount<'a> {
+    /// Path of the mount.
+    pub path: &'a MountPath,
+    /// The type given when the mount was enabled.
+    pub kind: &'a str,
+    /// Accessor of the mount.
+    pub accessor: &'a str,
+    /// Version of the serving plugin.
+    pub version: &'a str,
+    /// SHA-256 of the serving plugin in hexadecimal digits; empty for the host's own code.
+    pub digest: &'a str,
+    /// The members of requests that lines show.
+    pub shown_of_requests: &'a [String],
+    /// The members of answers that lines show.
+    pub shown_of_responses: &'a [String],
 }
 
 /// Formats milliseconds since 1970 as RFC 3339 in UTC.

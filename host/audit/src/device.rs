@@ -6,6 +6,7 @@ use super::json::JsonObject;
 use super::settings::DeviceSettings;
 use super::stored::StoredDevice;
 use bulkhead_access::log::{Log, cause};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::write_figures::WriteFigures;
 use std::io;
@@ -23,6 +24,25 @@ pub enum DeviceOrigin {
     Configuration,
     /// Made by an API request; the stored record opens the device again at each unsealing.
     Api(StoredDevice),
+}
+
+impl DeviceOrigin {
+    /// Returns the record of a device that an API request made.
+    pub(super) fn stored(&self) -> Option<&StoredDevice> {
+        match self {
+            Self::Configuration => None,
+            Self::Api(record) => Some(record),
+        }
+    }
+
+    /// Returns true if the stored record of the same name changes nothing: the device was made from
+    /// this record, the record cannot be read, or the configuration declares the device.
+    pub(super) fn is_up_to_date(&self, stored: &Result<StoredDevice, Failure>) -> bool {
+        match (self, stored) {
+            (Self::Api(record), Ok(stored)) => record == stored,
+            (Self::Configuration, _) | (_, Err(_)) => true,
+        }
+    }
 }
 
 /// A device in use.

@@ -1,53 +1,19 @@
-//! Audit: records each request and each answer on the devices that the operator configured.
+//! The devices of an open store, and the request headers that lines show.
 //!
-//! This file prevents an act that leaves no trace. While a device exists, a request is executed
-//! only after a device recorded the request, and an answer leaves only after a device recorded the
-//! answer (`pipeline/audit_trail.rs` describes the exception: requests that close the service). A
-//! configured device that does not work counts as a failing device; the server never skips a broken
-//! device.
-//!
-//! Not recorded: the endpoints that answer while sealed (decision H21), which know no token, and
-//! requests that the listener refuses before the caller and the path are known: bytes that are not
-//! HTTP, unknown verbs, too many headers, two different tokens, paths without a canonical form. A
-//! request is recorded like any other refusal if its body, query or header is refused after that
-//! point.
+//! This file prevents a request that escapes a device: a request keeps the devices that exist when
+//! the request arrives, and a configured device that does not work counts as failing.
 
-mod bounds;
-mod device;
-mod digests;
-mod file;
-mod flush;
-mod group;
-mod hashing;
-mod json;
-pub mod line;
-mod options;
-mod path;
-mod redaction;
-mod refusal;
-mod request_headers;
-mod settings;
-mod stored;
-pub mod subject;
-mod unseals;
-mod writer;
-
-pub use device::{AuditDevice, DeviceOrigin};
-pub use options::option_fields;
-pub use refusal::RefusalReason;
-pub use request_headers::{LONGEST_HEADER_NAME, MOST_HEADERS, RecordedHeader};
-pub use settings::{AuditSettings, DeviceRefusal, DeviceSetting, DeviceSettings, STDOUT};
-pub use stored::StoredDevice;
-pub(crate) use unseals::RefusedUnseals;
-
+use super::device::{AuditDevice, DeviceOrigin, DeviceParts};
+use super::file::{AuditTarget, LineFile};
+use super::hashing::HashingKey;
+use super::settings::{AuditSettings, DeviceSettings};
+use super::stored::{self, StoredDevice};
+use super::{options, request_headers, subject};
 use bulkhead_access::log::Log;
 use bulkhead_store::{Store, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::sync;
-use device::DeviceParts;
-use file::{AuditTarget, LineFile};
-use hashing::HashingKey;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
@@ -103,7 +69,7 @@ impl Audit {
     ///
     /// # Errors
     /// 503 when the store cannot be read.
-    pub(crate) async fn open(
+    pub async fn open(
         store: &Arc<Store>,
         settings: &AuditSettings,
         log: &Arc<dyn Log>,
@@ -142,6 +108,36 @@ impl Audit {
         Ok(audit)
     }
 
+    /// Takes over the devices and request headers that another node, which shares the database, made
+    /// or removed through the API.
+    ///
+    /// A device whose file cannot be opened on this node is logged and counts as failing.
+    ///
+    /// # Errors
+    /// 503 if the store cannot be read; nothing was changed.
+    pub async fn reload(&self, store: &Arc<Store>) -> Result<(), Failure> {
+        let headers = request_headers::all(store).await?;
+        let stored = stored::all(store).await?;
+        *sync::write(&self.request_headers) = Arc::new(headers);
+        for device in self.devices().iter().filter(|device| device.origin.stored().is_some()) {
+            let name = &device.settings.name;
+            if stored.iter().all(|(stored, _)| stored != name) {
+                self.change(AuditChange::Removed(name.clone()));
+            }
+        }
+        for (name, stored) in stored {
+            if self.find(&name).is_some_and(|device| device.origin.is_up_to_date(&stored)) {
+                continue;
+            }
+            let device = self.device(self.of_stored(store, &name, stored));
+            if !device.reopen().await {
+                device.fail();
+            }
+            self.change(AuditChange::Made(device));
+        }
+        Ok(())
+    }
+
     /// Warns the operator that nothing is recorded: at each start, and when the last device is
     /// removed.
     fn warn_without_devices(&self) {
@@ -160,7 +156,7 @@ impl Audit {
 
     /// Waits for the next change of the devices or of the state of a device. A change before the
     /// call counts, unless an earlier call returned for the change. Only one task may wait.
-    pub(crate) async fn changed(&self) {
+    pub async fn changed(&self) {
         self.changes.notified().await;
     }
 
@@ -306,10 +302,11 @@ impl Audit {
         *headers = Arc::new(changed);
     }
 
-    /// Adds a device, in use from the next request on.
+    /// Adds a device, in use from the next request on. The device replaces a device of its name.
     fn add(&self, device: Arc<AuditDevice>) {
         let mut devices = sync::write(&self.devices);
-        *devices = devices.iter().cloned().chain([device]).collect();
+        let others = devices.iter().filter(|other| other.settings.name != device.settings.name);
+        *devices = others.cloned().chain([Arc::clone(&device)]).collect();
         self.changes.notify_one();
     }
 

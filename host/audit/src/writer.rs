@@ -18,8 +18,7 @@ use super::json::{self, JsonObject};
 use super::path::SentPath;
 use super::redaction::{MemberNames, OmittedMembers, RedactionRules};
 use super::refusal::RefusalReason;
-use super::subject::{AuditSubject, RouteDescription};
-use crate::mounts::MountRecord;
+use super::subject::{AuditSubject, AuditedMount, RouteDescription};
 use bulkhead_wire::description::Operation;
 use bulkhead_wire::envelope::Envelope;
 use bulkhead_wire::listing::Listing;
@@ -306,13 +305,13 @@ impl AuditLineWriter<'_> {
 
     /// Writes the members that describe the mount.
     fn mount(&self, route: &RouteDescription<'_>, object: &mut JsonObject<'_>) {
-        let MountRecord { path, kind, accessor, .. } = route.mount;
+        let AuditedMount { path, kind, accessor, version, digest, .. } = route.mount;
         self.text(object, "mount_point", path.as_str());
         self.text(object, "mount_type", kind);
         self.text(object, "mount_accessor", accessor);
-        self.text(object, "mount_running_version", route.running.version);
-        if !route.running.digest.is_empty() {
-            object.member("mount_running_sha256", route.running.digest);
+        self.text(object, "mount_running_version", version);
+        if !digest.is_empty() {
+            object.member("mount_running_sha256", digest);
         }
         object.member("mount_class", if path.is_auth() { "auth" } else { "secret" });
     }
@@ -331,7 +330,7 @@ impl AuditLineWriter<'_> {
     /// Returns the redaction rules; `clear` returns the members that a mount shows.
     fn redaction<'a>(
         &'a self,
-        clear: fn(&MountRecord) -> &[String],
+        clear: fn(AuditedMount<'_>) -> &[String],
         names: MemberNames<'a>,
     ) -> RedactionRules<'a> {
         let route = self.subject.route.as_ref();
@@ -385,13 +384,13 @@ fn read_listing(listing: &Listing) -> Option<Map<String, Value>> {
 }
 
 /// Returns the members of requests that the mount shows.
-fn shown_of_requests(mount: &MountRecord) -> &[String] {
-    &mount.settings.audit_non_hmac_request_keys
+fn shown_of_requests(mount: AuditedMount<'_>) -> &[String] {
+    mount.shown_of_requests
 }
 
 /// Returns the members of answers that the mount shows.
-fn shown_of_responses(mount: &MountRecord) -> &[String] {
-    &mount.settings.audit_non_hmac_response_keys
+fn shown_of_responses(mount: AuditedMount<'_>) -> &[String] {
+    mount.shown_of_responses
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! This file prevents guessing key shares without a trace. A bounded number of attempts and the
 //! count of the rest stay in memory, and are recorded as soon as the audit is open.
 
+use super::audit::Audit;
 use super::json::JsonObject;
-use super::{Audit, subject};
+use super::subject;
 use bulkhead_access::random;
 use std::net::IpAddr;
 
@@ -13,7 +14,7 @@ const MAX_KEPT_ATTEMPTS: usize = 64;
 
 /// Unseal attempts refused since the audit was last open.
 #[derive(Default)]
-pub(crate) struct RefusedUnseals {
+pub struct RefusedUnseals {
     kept: Vec<RefusedUnseal>,
     others: u64,
 }
@@ -28,7 +29,7 @@ struct RefusedUnseal {
 impl RefusedUnseals {
     /// Adds an attempt that was refused at store time `at`, in milliseconds. `cause` must not
     /// repeat any part of the share.
-    pub(crate) fn add(&mut self, at: u64, remote: IpAddr, cause: String) {
+    pub fn add(&mut self, at: u64, remote: IpAddr, cause: String) {
         if self.kept.len() < MAX_KEPT_ATTEMPTS {
             self.kept.push(RefusedUnseal { at, remote, cause });
         } else {
@@ -40,7 +41,7 @@ impl RefusedUnseals {
 impl Audit {
     /// Records the attempts on every device, with their time. If no device records an attempt, only
     /// the server's log has it.
-    pub(crate) async fn record_refused_unseals(&self, refused: &RefusedUnseals) {
+    pub async fn record_refused_unseals(&self, refused: &RefusedUnseals) {
         let last = refused.kept.len().saturating_sub(1);
         for (index, one) in refused.kept.iter().enumerate() {
             let others = if index == last { refused.others } else { 0 };

@@ -1,10 +1,10 @@
 //! The tokens in a line: the caller's token with the policy decision, and an issued token.
 
 use super::{AuditLineWriter, AuditedToken};
-use crate::audit::bounds;
-use crate::audit::digests::MemberDigests;
-use crate::audit::json::{self, JsonObject};
-use crate::audit::subject::{ComponentCaller, PolicyDecision, time};
+use crate::bounds;
+use crate::digests::MemberDigests;
+use crate::json::{self, JsonObject};
+use crate::subject::{ComponentCaller, PolicyDecision, time};
 use bulkhead_access::tokens::Caller;
 use bulkhead_wire::envelope::AuthBlock;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 impl AuditLineWriter<'_> {
     /// Writes the caller, as described by the token.
-    pub(in crate::audit) fn caller(
+    pub(crate) fn caller(
         &self,
         caller: &Caller,
         (token, accessor): AuditedToken<'_>,
@@ -55,7 +55,7 @@ impl AuditLineWriter<'_> {
     }
 
     /// Writes the caller that a component authenticated by a token of its own.
-    pub(in crate::audit) fn component_caller(&self, caller: &ComponentCaller, out: &mut Vec<u8>) {
+    pub(crate) fn component_caller(&self, caller: &ComponentCaller, out: &mut Vec<u8>) {
         let mut auth = JsonObject::begin(out);
         self.accessor(&caller.accessor, auth.own_key("accessor"));
         self.text(&mut auth, "display_name", &caller.display_name);
