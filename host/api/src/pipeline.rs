@@ -330,6 +330,7 @@ async fn attempt(
     let check = policy_check::permit(acl.as_ref(), request, destination, folded_fields, action);
     let permit = in_step("policy", check).await?;
     progress.trail.permit(&permit);
+    destination.fence(core, &mut unit).await?;
     let (mut folded, creates) = (folded?, creates?);
     endpoints::check_body(route, request)?;
     let values = &folded.values;

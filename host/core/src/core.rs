@@ -3,8 +3,8 @@
 //! This file only holds the parts of the service. Start and end of the service are in
 //! `lifecycle/open.rs`.
 
-use bulkhead_audit::Audit;
 use crate::catalog::{Catalog, Plugin, PluginLoader, ReloadHistory};
+use crate::followed_tables::FollowedTables;
 use crate::health::{HealthCondition, HealthWatch};
 use crate::key_holders::KeyHolders;
 use crate::leases::Leases;
@@ -30,6 +30,7 @@ use bulkhead_access::row_counts::RowCounter;
 use bulkhead_access::sealing::SealSignal;
 use bulkhead_access::timestamp::timestamp;
 use bulkhead_access::tokens::{self, TokenRecord, Tokens};
+use bulkhead_audit::Audit;
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::{PreparedRestore, SnapshotOrigin, SnapshotStream, Store};
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -91,6 +92,8 @@ pub struct Core {
     pub lockouts: Lockouts,
     /// Sink of log lines for the operator; must not receive secrets.
     pub log: Arc<dyn Log>,
+    /// The tables above that follow the changes by other nodes.
+    pub(crate) followed: FollowedTables,
     pub(crate) due_work: DueWorker,
     /// The conditions of store, audit and clock that are in the log.
     pub(crate) health: HealthWatch,
@@ -110,6 +113,7 @@ pub(crate) struct CoreParts {
     pub(crate) mounts: Mounts,
     pub(crate) audit: Audit,
     pub(crate) background: Arc<BackgroundState>,
+    pub(crate) followed: FollowedTables,
 }
 
 /// The access list of a token, and its entity and groups.
@@ -154,7 +158,7 @@ struct AskedRestore {
 
 impl Core {
     pub(crate) fn assemble(parts: CoreParts) -> Arc<Self> {
-        let CoreParts { process, sandbox, catalog, mounts, audit, background } = parts;
+        let CoreParts { process, sandbox, catalog, mounts, audit, background, followed } = parts;
         let (settings, mounts) = (&process.settings, Arc::new(mounts));
         Arc::new(Self {
             store: Arc::clone(&background.store),
@@ -183,6 +187,7 @@ impl Core {
             },
             lockouts: Lockouts::default(),
             log: Arc::clone(&settings.log),
+            followed,
             due_work: DueWorker::default(),
             health: HealthWatch::new(&settings.log),
             snapshots: SnapshotWatch::default(),

@@ -4,11 +4,11 @@
 //! This file prevents a service that refuses writes, or records less than configured, while
 //! monitoring and the log say "well"; and a log that repeats the condition at each health request.
 
-use bulkhead_audit::Audit;
 use crate::mounts::MountCondition;
 use crate::snapshots::SnapshotWatch;
 use bulkhead_access::background::DueWorkSuspension;
 use bulkhead_access::log::{Log, LogCause, cause};
+use bulkhead_audit::Audit;
 use bulkhead_store::{Store, WriteCondition};
 use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::{duration, sync};

@@ -9,7 +9,7 @@
 //! in lines above. `tests/tidy` reads the line from this file and checks the imports.
 //!
 //! ```text
-//! permit → catalog → tables → key_holders → mounts → snapshots → health
+//! permit → catalog → tables → key_holders → mounts → followed_tables → snapshots → health
 //! → leases → key_wrapper → seal_setting → settings → process → core → restoring → host_services
 //! → logins → lifecycle → seal
 //! ```
@@ -18,6 +18,7 @@
 //! - **key_holders** lets a quorum generate root tokens and replace the unseal key.
 //! - **mounts** maps paths to engines and is the only way to a component; **leases** ends leases
 //!   when they are due. Each module holds only the handles that it needs.
+//! - **followed_tables** counts the changes by other nodes that the tables in memory include.
 //! - **snapshots** holds schedule, directory and outcome of scheduled snapshots.
 //! - **health** tells whether store, audit, clock and snapshots work, and logs each change.
 //! - **key_wrapper** is the interface to a server that keeps the key of an automatic seal.
@@ -33,6 +34,7 @@
 
 pub mod catalog;
 mod core;
+mod followed_tables;
 pub mod health;
 pub mod host_services;
 pub mod key_holders;

@@ -7,6 +7,7 @@
 
 mod after_commit;
 mod attempts;
+mod claim_mount;
 mod compile_missing;
 mod deregister;
 mod disable;
@@ -15,6 +16,7 @@ mod end_lease;
 mod end_token;
 mod ending;
 mod erase;
+mod follow_nodes;
 mod lane_answers;
 mod leave_groups;
 mod migrate;
@@ -35,11 +37,12 @@ mod wake_timer;
 mod watch_health;
 mod watch_seal;
 
-pub use after_commit::{apply_catalog_change, apply_mount_change};
+pub use after_commit::{apply_audit_change, apply_catalog_change, apply_mount_change};
 pub use attempts::CallAttempts;
 pub use deregister::{DependentTreatment, PluginRemoval, RemovalOutcome, deregister};
 pub use disable::disable;
 pub use end_lease::end_lease;
+pub use follow_nodes::catch_up;
 pub use leave_groups::let_members_leave;
 pub(crate) use open::{SEAL_PATIENCE, begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;

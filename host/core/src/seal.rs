@@ -16,7 +16,6 @@ mod waiting;
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 
-use bulkhead_audit::RefusedUnseals;
 use crate::core::Core;
 use crate::lifecycle;
 use crate::process::ProcessState;
@@ -24,6 +23,7 @@ use crate::seal_setting::kind_of;
 use crate::settings::ServiceSettings;
 use bulkhead_access::quorum::Quorum;
 use bulkhead_access::tokens;
+use bulkhead_audit::RefusedUnseals;
 use bulkhead_sandbox::FairSemaphore;
 use bulkhead_store::{
     DataDirectory, FirstKeys, KeyShare, SealConfig, SealKey, SecretHasher, Store, StoreFault,

@@ -1,12 +1,12 @@
 //! Start settings of a server.
 
-use bulkhead_audit::AuditSettings;
 use crate::catalog::{OfficialComponent, PluginDirectory, SignatureRules};
 use crate::seal_setting::SealSetting;
 use crate::snapshots::ScheduledSnapshot;
 use bulkhead_access::log::Log;
 use bulkhead_access::log_monitors::LogMonitors;
 use bulkhead_access::log_threshold::LogThreshold;
+use bulkhead_audit::AuditSettings;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_store::StoreOptions;

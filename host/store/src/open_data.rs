@@ -164,7 +164,7 @@ impl OpenData {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the claim on the database is lost or in doubt, or the changes
     /// of other nodes cannot be read.
-    async fn check_fresh(&self) -> Result<(), StoreFault> {
+    pub(crate) async fn check_fresh(&self) -> Result<(), StoreFault> {
         self.database.check_claim()?;
         match self.changes.check() {
             Ok(()) => Ok(()),

@@ -70,7 +70,7 @@ impl AfterCommit {
             }
             Self::Mounts(change) => lifecycle::apply_mount_change(core, change).await,
             Self::Audit(change) => {
-                core.audit.change(change);
+                lifecycle::apply_audit_change(core, change).await;
                 Ok(())
             }
             Self::Catalog(change) => lifecycle::apply_catalog_change(core, change).await,

@@ -85,6 +85,19 @@ impl Destination<'_> {
         }
     }
 
+    /// Lets the unit depend on the stored record of the mount, if other nodes may change the mount.
+    ///
+    /// # Errors
+    /// As [`Mount::fence`].
+    pub(super) async fn fence(&self, core: &Core, unit: &mut Unit) -> Result<(), Failure> {
+        match &self.place {
+            ServingCode::Host(_) => Ok(()),
+            ServingCode::Mount(_, mount) | ServingCode::Raw(mount) => {
+                mount.fence(&core.store, unit).await
+            }
+        }
+    }
+
     /// Returns the route of the request.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::stored::Stored;
 use bulkhead_wire::sync;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Catalog {
@@ -21,6 +22,7 @@ impl Catalog {
     /// # Errors
     /// 500 for a row that cannot be read, 503 when the store cannot be read.
     pub(super) async fn load_pins(&self, store: &Arc<Store>) -> Result<(), Failure> {
+        let mut pins = BTreeMap::new();
         let mut scan = store.scan(Space::Core, PREFIX);
         while let Some(page) = scan.page().await? {
             for address in page {
@@ -33,9 +35,10 @@ impl Catalog {
                 };
                 let pin = Pin::from_bytes(&row.body)
                     .map_err(|unreadable| unreadable.of(format_args!("the pin {}", address.key)))?;
-                self.set_pin(&pin);
+                pins.insert((pin.kind, pin.name.clone()), pin);
             }
         }
+        *sync::write(&self.pins.0) = pins;
         Ok(())
     }
 

@@ -59,7 +59,7 @@ impl PluginType {
 }
 
 /// A stored uploaded plugin.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct PluginRecord {
     #[serde(rename = "type")]
     pub(super) kind: PluginType,

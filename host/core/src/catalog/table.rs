@@ -7,7 +7,7 @@ use super::pin::{PinTable, VersionChoice};
 use super::plugin::{EnginePlugin, Plugin};
 use super::versions::PluginVersions;
 use bulkhead_sandbox::component::ComponentIdentity;
-use bulkhead_sandbox::{DatabasePlugin, Publisher};
+use bulkhead_sandbox::{DatabasePlugin, GrantPattern, Publisher};
 use bulkhead_store::Unit;
 use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::sync;
@@ -188,6 +188,37 @@ impl Catalog {
     pub(super) fn is_left_out(&self, entry: &PluginRecord) -> bool {
         let named = (entry.kind, entry.name.clone(), entry.version.clone());
         self.read().left_out.contains_key(&named)
+    }
+
+    /// Returns the type, name and version of every registered plugin, usable or not.
+    pub(super) fn all_registered(&self) -> Vec<(PluginType, String, String)> {
+        let plugins = self.read();
+        plugins.origins.keys().chain(plugins.left_out.keys()).cloned().collect()
+    }
+
+    /// Returns true if the table has the registered plugin as the entry describes the plugin.
+    pub(super) fn is_up_to_date(&self, entry: &PluginRecord) -> bool {
+        let plugins = self.read();
+        let named = (entry.kind, entry.name.clone(), entry.version.clone());
+        if let Some((known, _)) = plugins.left_out.get(&named) {
+            return known == entry;
+        }
+        let is_same = |digest: &str, ceiling: Option<&[GrantPattern]>| {
+            digest == entry.digest && ceiling == entry.ceiling.as_deref()
+        };
+        let has_component = match entry.kind {
+            PluginType::Auth | PluginType::Secret => {
+                let versions = plugins.mountable.get(&(entry.kind, entry.name.clone()));
+                let plugin = versions.and_then(|versions| versions.select(&entry.version));
+                plugin.is_some_and(|plugin| is_same(&plugin.identity().digest, plugin.ceiling()))
+            }
+            PluginType::Database => {
+                let versions = plugins.databases.get(&entry.name);
+                let plugin = versions.and_then(|versions| versions.select(&entry.version));
+                plugin.is_some_and(|plugin| is_same(&plugin.identity().digest, plugin.ceiling()))
+            }
+        };
+        has_component && plugins.origins.get(&named) == Some(&entry.origin)
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, PluginTable> {

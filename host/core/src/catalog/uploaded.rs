@@ -23,46 +23,107 @@ use std::sync::Arc;
 /// # Errors
 /// If the store cannot be read.
 pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Result<(), Failure> {
-    let mut digests = Some(BTreeSet::new());
-    let mut scan = loader.store.scan(Space::Core, PREFIX);
-    while let Some(page) = scan.page().await? {
-        for address in page {
-            let found = match loader.store.begin().get(&address).await {
-                Err(damaged @ StoreFault::Damaged(_)) => Err(damaged.into()),
-                found => found?
-                    .ok_or_else(|| Failure::internal("its row vanished"))
-                    .and_then(|row| PluginRecord::parse(&row).map_err(unloadable_failure)),
-            };
-            match found {
-                Ok(entry) => {
-                    if entry.address() != address {
-                        move_row(loader, &entry, address).await?;
-                    }
-                    if let Some(digests) = &mut digests {
-                        digests.insert(entry.digest.clone());
-                    }
-                    add(catalog, loader, entry).await?;
-                }
-                Err(why) => {
-                    // The row's component is unknown, so the stored bytes of all components are
-                    // kept.
-                    digests = None;
-                    loader.log.line(
-                        LogLevel::Error,
-                        "plugin-unreadable",
-                        &[("row", address.key), cause(&why)],
-                    );
-                }
-            }
-        }
+    let stored = StoredPlugins::read(loader).await?;
+    let digests = stored.digests();
+    for entry in stored.entries {
+        add(catalog, loader, entry).await?;
     }
+    // Another node may be storing the bytes of a component, whose row follows.
     if let Some(digests) = digests
+        && !loader.store.is_shared()
         && let Err(failure) = bytes::delete_unused(loader.store, &digests).await
     {
         // Leftover bytes do no harm, and the next start deletes them.
         loader.log.line(LogLevel::Warn, "unused-components-not-removed", &[cause(&failure)]);
     }
     Ok(())
+}
+
+/// Takes over the registrations and removals of another node, which shares the database. Returns
+/// types and names of the plugins with other versions or ceilings than before.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(super) async fn reload_all(
+    catalog: &Catalog,
+    loader: PluginLoader<'_>,
+) -> Result<BTreeSet<(PluginType, String)>, Failure> {
+    let stored = StoredPlugins::read(loader).await?;
+    let mut changed = BTreeSet::new();
+    // A version with an unreadable row keeps serving until the next start.
+    if stored.is_complete {
+        for (kind, name, version) in catalog.all_registered() {
+            if !stored.has(kind, &name, &version) {
+                catalog.remove(kind, &name, &version);
+                changed.insert((kind, name));
+            }
+        }
+    }
+    for entry in stored.entries {
+        if !catalog.is_up_to_date(&entry) {
+            changed.insert((entry.kind, entry.name.clone()));
+            add(catalog, loader, entry).await?;
+        }
+    }
+    Ok(changed)
+}
+
+/// The rows of uploaded plugins.
+struct StoredPlugins {
+    entries: Vec<PluginRecord>,
+    /// False if a row cannot be read. The row's component is unknown, so the stored bytes of all
+    /// components are kept.
+    is_complete: bool,
+}
+
+impl StoredPlugins {
+    async fn read(loader: PluginLoader<'_>) -> Result<StoredPlugins, Failure> {
+        let mut stored = StoredPlugins { entries: Vec::new(), is_complete: true };
+        let mut scan = loader.store.scan(Space::Core, PREFIX);
+        while let Some(page) = scan.page().await? {
+            for address in page {
+                match read_entry(loader, &address).await? {
+                    Some(Ok(entry)) => {
+                        if entry.address() != address {
+                            move_row(loader, &entry, address).await?;
+                        }
+                        stored.entries.push(entry);
+                    }
+                    Some(Err(why)) => {
+                        stored.is_complete = false;
+                        let pairs = [("row", address.key), cause(&why)];
+                        loader.log.line(LogLevel::Error, "plugin-unreadable", &pairs);
+                    }
+                    // Removed by another node meanwhile.
+                    None => {}
+                }
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Returns the digests of all components; `None` if a component is unknown.
+    fn digests(&self) -> Option<BTreeSet<String>> {
+        let digests = self.entries.iter().map(|entry| entry.digest.clone());
+        self.is_complete.then(|| digests.collect())
+    }
+
+    fn has(&self, kind: PluginType, name: &str, version: &str) -> bool {
+        let of = |entry: &PluginRecord| (entry.kind, entry.name.as_str()) == (kind, name);
+        self.entries.iter().any(|entry| of(entry) && entry.version == version)
+    }
+}
+
+/// Reads a row; `None` if there is none. The inner failure is the reason why the row is unusable.
+async fn read_entry(
+    loader: PluginLoader<'_>,
+    address: &Address,
+) -> Result<Option<Result<PluginRecord, Failure>>, Failure> {
+    let found = match loader.store.begin().get(address).await {
+        Err(damaged @ StoreFault::Damaged(_)) => return Ok(Some(Err(damaged.into()))),
+        found => found?,
+    };
+    Ok(found.map(|row| PluginRecord::parse(&row).map_err(unloadable_failure)))
 }
 
 /// Moves the row of an earlier release, with one row per name, to the row of the version.

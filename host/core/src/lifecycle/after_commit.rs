@@ -5,6 +5,7 @@ use super::{remount, revive, swap, upgrade_api};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
 use crate::mounts::{MountChange, VersionSwap};
+use bulkhead_audit::AuditChange;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
@@ -87,6 +88,12 @@ fn with_state_of_mount(core: &Core, uuid: &str, failure: Failure) -> Failure {
     Failure { message, ..failure }
 }
 
+/// Applies a committed change of the audit devices or of the recorded request headers.
+pub async fn apply_audit_change(core: &Core, change: AuditChange) {
+    let _turn = core.followed.hold().await;
+    core.audit.change(change);
+}
+
 /// Applies a committed change of the catalog. Mounts that waited for the plugin serve again, and
 /// mounts of the plugin apply its new ceiling.
 ///
@@ -96,16 +103,21 @@ pub async fn apply_catalog_change(
     core: &Arc<Core>,
     change: catalog::CatalogChange,
 ) -> Result<(), Failure> {
+    let turn = core.followed.hold().await;
     match change {
         catalog::CatalogChange::Registered(plugin, origin) => {
             let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
             core.catalog.insert_registered(plugin, origin);
+            drop(turn);
             if kind != PluginType::Database {
                 core.mounts.renew(kind, &name, &core.catalog)?;
                 revive::revive_all(core, kind, &name).await;
             }
         }
-        catalog::CatalogChange::Repeated(kind, name) => revive::revive_all(core, kind, &name).await,
+        catalog::CatalogChange::Repeated(kind, name) => {
+            drop(turn);
+            revive::revive_all(core, kind, &name).await;
+        }
         catalog::CatalogChange::Removed(kind, name, version) => {
             core.catalog.remove(kind, &name, &version);
         }

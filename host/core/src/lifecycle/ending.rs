@@ -4,6 +4,7 @@
 //! This file prevents a component that hangs from keeping its mount: migrations, requests and
 //! timers are cut. A change outside that a call has begun is never cut, nor is the end of a lease.
 
+use super::claim_mount::claim_mount_in_turn;
 use crate::core::Core;
 use crate::leases::{LeasePrefix, OnFailure};
 use crate::mounts::{ClosedGate, Mount, MountRecord};
@@ -33,7 +34,7 @@ pub(super) async fn claim_stopped(
     record: &MountRecord,
 ) -> Result<(Claim, MountStop), Failure> {
     let stop = core.sandbox.stop_calls(&record.uuid, CallKind::Migration);
-    Ok((core.claims.claim_in_turn(&record.address()).await?, stop))
+    Ok((claim_mount_in_turn(core, record).await?, stop))
 }
 
 /// Closes the mount for requests, and waits for requests inside. A request that still runs after

@@ -1,11 +1,13 @@
 //! Migration of a mount's stored data to the schema of its current component.
 
+use super::claim_mount::claim_mount_in_turn;
 use super::put_version::{PutVersion, store_version};
 use super::swap::check_schema;
 use crate::core::Core;
 use crate::mounts::{Mount, MountPhase, MountRecord, UnfinishedMigration, VersionSwap};
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::Publisher;
+use bulkhead_store::StoreFault;
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
@@ -66,7 +68,16 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
         ))
         .recordable());
     }
-    let claim = core.claims.claim_in_turn(&mount.record.address()).await?;
+    let claim = claim_mount_in_turn(core, &mount.record).await?;
+    match core.mounts.by_uuid(&mount.record.uuid) {
+        Some(now) if now.record.revision == mount.record.revision => {}
+        // Another node changed the mount before the claim, for example by this migration.
+        Some(now) => {
+            drop(claim);
+            return Box::pin(migrate(core, &now)).await;
+        }
+        None => return Ok(()),
+    }
     let MountRecord { version, settings, .. } = &mount.record;
     let selection = settings.selection.clone();
     let swap = VersionSwap { version: version.clone(), selection, rollback: None };
@@ -86,6 +97,12 @@ async fn record_version(core: &Core, mount: &Mount) -> Result<(), Failure> {
     let mut record = MountRecord { version, ..mount.record.clone() };
     let mut unit = core.store.begin();
     record.put(&mut unit)?;
-    unit.commit().await?;
-    core.mounts.update(record, &core.catalog)
+    match unit.commit().await {
+        // Another node stored the version, or changed the mount.
+        Err(StoreFault::Conflict) => Ok(()),
+        committed => {
+            committed?;
+            core.mounts.update(record, &core.catalog)
+        }
+    }
 }

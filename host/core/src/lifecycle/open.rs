@@ -1,20 +1,22 @@
 //! Opening and stopping the unsealed service.
 
 use super::compile_missing;
+use super::follow_nodes;
 use super::migrate::migrate_all;
 use super::resume::{end_work_of_dead_epochs, resume};
 use super::revive::resume_migrations;
 use super::take_snapshots;
 use super::{watch_health, watch_seal};
-use bulkhead_audit::Audit;
 use crate::catalog::{Catalog, PluginLoader};
 use crate::core::{Core, CoreParts};
-use crate::mounts::Mounts;
+use crate::followed_tables::FollowedTables;
+use crate::mounts::{MountSources, Mounts};
 use crate::process::ProcessState;
 use bulkhead_access::background::{self, BackgroundState};
 use bulkhead_access::log::cause;
 use bulkhead_access::sealing::{SealSignal, sealed_failure};
 use bulkhead_access::version_history::VersionHistory;
+use bulkhead_audit::Audit;
 use bulkhead_sandbox::Sandbox;
 use bulkhead_store::Store;
 use bulkhead_wire::failure::Failure;
@@ -51,12 +53,23 @@ pub(crate) async fn open(
         log,
     };
     VersionHistory::note(&store).await?;
+    // Before the tables are read: a change by another node meanwhile is read again.
+    let followed = FollowedTables::begin(&store);
     let catalog = Catalog::load(loader, &settings.officials).await?;
-    let mounts = Mounts::load(&store, &catalog, log).await?;
+    let sources = MountSources { store: &store, catalog: &catalog, log };
+    let mounts = Mounts::load(sources).await?;
     let audit = Audit::open(&store, &settings.audit, log).await?;
     let sealing = SealSignal::new(&process.in_flight);
     let background = BackgroundState::new(&store, sealing, log, settings.suspend_due_work);
-    let core = Core::assemble(CoreParts { process, sandbox, catalog, mounts, audit, background });
+    let core = Core::assemble(CoreParts {
+        process,
+        sandbox,
+        catalog,
+        mounts,
+        audit,
+        background,
+        followed,
+    });
     core.quotas.load(&core.store).await?;
     core.activity.begin(&core.store).await;
     end_work_of_dead_epochs(&core).await?;
@@ -81,6 +94,7 @@ async fn end_migrations_with_process(core: &Core) -> Infallible {
 /// the data would delete the snapshots of its original.
 pub(crate) fn begin_due_work(core: &Arc<Core>) {
     compile_missing::begin(core);
+    follow_nodes::begin(core);
     watch_health::begin(core);
     watch_seal::begin(core);
     resume_migrations(core);

@@ -45,8 +45,11 @@ pub async fn renew_lease(
     let renewal = LeaseRenewal { core, claim: &claim, lease, owner_left, increment };
     let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let renewed = loop {
-        let unit = attempts.begin(mount.begin(&core.store));
-        let renewed = renewal.attempt(&work, &opened, unit).await;
+        let mut unit = attempts.begin(mount.begin(&core.store));
+        let renewed = match mount.fence(&core.store, &mut unit).await {
+            Ok(()) => renewal.attempt(&work, &opened, unit).await,
+            Err(failure) => Err(failure),
+        };
         if !attempts.continue_after(&renewed).await {
             break renewed;
         }

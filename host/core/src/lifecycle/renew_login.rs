@@ -43,8 +43,11 @@ pub async fn renew_login(
     let work = BackgroundServices::for_caller(core, &mount);
     let mut attempts = CallAttempts::for_caller(core, work.deadline());
     let renewed = loop {
-        let unit = attempts.begin(mount.begin(&core.store));
-        let renewed = renewal.attempt(&work, unit, (token, stored_login), increment).await;
+        let mut unit = attempts.begin(mount.begin(&core.store));
+        let renewed = match mount.fence(&core.store, &mut unit).await {
+            Ok(()) => renewal.attempt(&work, unit, (token, stored_login), increment).await,
+            Err(failure) => Err(failure),
+        };
         if !attempts.continue_after(&renewed).await {
             break renewed;
         }

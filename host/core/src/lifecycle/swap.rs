@@ -21,6 +21,7 @@
 //! the caller gets the failure and 1.0.0 serves on. A process that dies starts with the version of
 //! the last commit. Four crashes in a row within the probation bring 1.0.0 back (`roll_back`).
 
+use super::claim_mount::claim_mount;
 use super::ending::claim_stopped;
 use super::put_version::{PutVersion, needs_migration, read_stored, store_version, unless_stopped};
 use crate::catalog::EnginePlugin;
@@ -152,7 +153,7 @@ pub(super) fn gone_failure() -> Failure {
 /// # Errors
 /// 503 while another change of the mount is under way.
 pub(super) async fn claim(core: &Core, record: &MountRecord) -> Result<Claim, Failure> {
-    core.claims.claim(&record.address()).await?.ok_or_else(|| {
+    claim_mount(core, record).await?.ok_or_else(|| {
         let message = "another change of the mount is under way; try again";
         Failure::new(FailureKind::Unavailable, message)
     })

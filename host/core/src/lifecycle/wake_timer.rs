@@ -49,11 +49,15 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOut
     let woken = TimerWake { mount: &mount, claim, timer: &timer, guards: call.guards() };
     let mut attempts = CallAttempts::of_due_work(core, call.deadline());
     let ended = loop {
-        let admitted = match call.enter(CallPriority::Background).await {
+        let mut unit = attempts.begin(mount.begin(&core.store));
+        let admitted = match mount.fence(&core.store, &mut unit).await {
+            Ok(()) => call.enter(CallPriority::Background).await,
+            Err(waits) => Err(waits),
+        };
+        let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(waits) => break Err(UnfinishedWork::before_call(waits)),
         };
-        let unit = attempts.begin(mount.begin(&core.store));
         let (engine, context) = (opened.engine, call.context(None));
         let done = engine.wake(call.scope(&opened), unit, &context, key, attempt).await;
         call.note_end(admitted, done.ended);

@@ -172,6 +172,38 @@ impl Mount {
         Arc::ptr_eq(&self.plugin, &found.plugin) && Arc::ptr_eq(&self.table, &found.table)
     }
 
+    /// Checks that the plugin reads the stored data as they are, without a migration.
+    ///
+    /// # Errors
+    /// 503 if another node migrates the data, or if the data have another schema than the plugin
+    /// writes.
+    pub(super) fn check_data(&self) -> Result<(), Failure> {
+        let MountRecord { path, schema, .. } = &self.record;
+        let (written, newest) = (self.plugin.description().schema, self.plugin.newest_schema());
+        let message = if self.record.migration.is_some() {
+            format!("the data of {path} are being migrated by another node; try again")
+        } else if newest < *schema {
+            format!(
+                "another node migrated the data of {path} to schema {schema}, and the plugin of \
+                 this node reads schemas up to {newest}; upgrade this node"
+            )
+        } else if written > *schema {
+            format!(
+                "another node wrote the data of {path} with schema {schema}, and the plugin of \
+                 this node writes schema {written}; restart this node, which migrates the data"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Failure::new(FailureKind::Unavailable, message))
+    }
+
+    /// Returns true if sessions and caches that were made for `before` serve this mount.
+    pub(super) fn keeps_sessions_of(&self, before: &Self) -> bool {
+        Arc::ptr_eq(&self.plugin, &before.plugin)
+            && self.record.settings.grants == before.record.settings.grants
+    }
+
     /// Pauses requests and due work until the guards are dropped. Waits until the requests and the
     /// due work inside have ended.
     pub(crate) async fn pause(&self) -> [PausedGate; 2] {

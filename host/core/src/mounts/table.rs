@@ -5,15 +5,12 @@ use super::builtin::BuiltinMount;
 use super::gate::GateEntry;
 use super::migration::UnfinishedMigration;
 use super::mount::{Mount, OpenedMount};
-use super::record::{self, MountPhase, MountRecord};
+use super::record::{MountPhase, MountRecord};
 use super::unavailable::UnavailableMount;
 use crate::catalog::{Catalog, PluginType};
 use crate::permit::Permit;
-use bulkhead_access::log::{Log, cause};
-use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::Failure;
-use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::name::MountPath;
 use bulkhead_wire::route::RouteMatch;
 use bulkhead_wire::sync;
@@ -55,39 +52,9 @@ pub(super) struct MountTable {
 }
 
 impl Mounts {
-    /// Reads the mount table.
-    pub(crate) async fn load(
-        store: &Arc<Store>,
-        catalog: &Catalog,
-        log: &Arc<dyn Log>,
-    ) -> Result<Self, Failure> {
-        let builtins = RwLock::new(BuiltinMount::load(store).await?);
-        let mounts = Self { table: RwLock::default(), builtins };
-        let mut scan = store.scan(Space::Core, record::PREFIX);
-        while let Some(page) = scan.page().await? {
-            for address in page {
-                let path = address.key.strip_prefix(record::PREFIX).unwrap_or_default().to_owned();
-                let found = match store.begin().get(&address).await {
-                    Err(damaged @ StoreFault::Damaged(_)) => {
-                        // Requests below this path find no mount; all other mounts serve.
-                        log.line(LogLevel::Error, "mount-unreadable", &[cause(&damaged)]);
-                        continue;
-                    }
-                    found => found?,
-                };
-                // Another process may have removed the mount meanwhile.
-                let Some(found) = found else { continue };
-                let record = MountRecord::parse(&found, &path)?;
-                if let Err(failure) = mounts.serve(record.clone(), catalog) {
-                    // The plugin was uploaded: the engines of this binary are all available, or
-                    // loading would have failed earlier.
-                    let pairs = [("mount", path), cause(&failure)];
-                    log.line(LogLevel::Error, "mount-without-plugin", &pairs);
-                    mounts.set_unavailable(record, failure.message);
-                }
-            }
-        }
-        Ok(mounts)
+    /// Creates a table with the built-in mounts alone.
+    pub(super) fn of_builtins(builtins: [Arc<MountRecord>; 4]) -> Self {
+        Self { table: RwLock::default(), builtins: RwLock::new(builtins) }
     }
 
     /// Returns the serving mount with the longest prefix of `path`, and the rest of the path below
@@ -284,10 +251,21 @@ impl Mounts {
         Ok(())
     }
 
+    /// Applies the plugin's new catalog entry to a mount.
+    pub(super) fn renew_one(&self, before: &Arc<Mount>, catalog: &Catalog) -> Result<(), Failure> {
+        let mut table = self.write();
+        // The mount may have been swapped, disabled or moved meanwhile.
+        let now = table.by_uuid.get(&before.record.uuid).map(Arc::clone);
+        let Some(now) = now else { return Ok(()) };
+        let renewed = Mount::new(now.record.clone(), catalog, Some(&now))?;
+        table.insert(renewed);
+        Ok(())
+    }
+
     /// Removes a mount from the table, after its record was deleted.
     pub(crate) fn forget(&self, record: &MountRecord) {
         let mut table = self.write();
-        table.by_path.remove(key(&record.path));
+        table.remove_at(record);
         table.by_uuid.remove(&record.uuid);
         table.remove_unavailable(record);
     }
@@ -338,8 +316,16 @@ impl MountTable {
     }
 
     pub(super) fn remove(&mut self, mount: &Mount) {
-        self.by_path.remove(key(&mount.record.path));
+        self.remove_at(&mount.record);
         self.by_uuid.remove(&mount.record.uuid);
+    }
+
+    /// Removes the mount at the path of `record`, unless another mount serves there by now.
+    fn remove_at(&mut self, record: &MountRecord) {
+        let path = key(&record.path);
+        if self.by_path.get(path).is_some_and(|mount| mount.record.uuid == record.uuid) {
+            self.by_path.remove(path);
+        }
     }
 }
 

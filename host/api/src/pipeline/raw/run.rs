@@ -4,8 +4,8 @@
 //! nothing ends with the client, and a run waiting for an instance gives up its turn.
 
 use super::exchange::{handed_on, named_caller};
+use bulkhead_audit::subject::ComponentCaller;
 use bulkhead_core::Core;
-use bulkhead_core::audit::subject::ComponentCaller;
 use bulkhead_core::host_services::CallServices;
 use bulkhead_core::lifecycle::CallAttempts;
 use bulkhead_core::mounts::Mount;
@@ -113,7 +113,8 @@ impl RunAttempt<'_> {
         effect: &mut SideEffect,
     ) -> Result<(RawReply, Option<ComponentCaller>), Failure> {
         let Self { run: PlannedRun { core, request, presence, .. }, mount, until } = *self;
-        let unit = mount.begin(&core.store).with_ticket(turn);
+        let mut unit = mount.begin(&core.store).with_ticket(turn);
+        mount.fence(&core.store, &mut unit).await?;
         core.load_plugin(mount).await?;
         let pass = mount.may_call()?;
         let _admission = self.admit().await?;

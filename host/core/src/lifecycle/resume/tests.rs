@@ -1,7 +1,6 @@
 //! Reservations and guards of living and dead processes.
 
 use super::*;
-use bulkhead_audit::AuditSettings;
 use crate::catalog::SignatureRules;
 use crate::leases::{self, LeaseRecord};
 use crate::lifecycle::{SEAL_PATIENCE, open, stop};
@@ -12,6 +11,7 @@ use crate::testing::options;
 use bulkhead_access::background::Claims;
 use bulkhead_access::background::guards::{CallGuards, GuardRequest};
 use bulkhead_access::log::Log;
+use bulkhead_audit::AuditSettings;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;

@@ -1,7 +1,6 @@
 //! Restores of a service without plugins, with Shamir's shares and with a static seal.
 
 use super::*;
-use bulkhead_audit::AuditSettings;
 use crate::catalog::SignatureRules;
 use crate::process::ProcessState;
 use crate::restoring::{RestoreCheck, prepare};
@@ -10,6 +9,7 @@ use crate::seal_setting::{SealSetting, StaticKey, StaticSeal};
 use crate::settings::ServiceSettings;
 use bulkhead_access::background::DueWorkSuspension;
 use bulkhead_access::log::Log;
+use bulkhead_audit::AuditSettings;
 use bulkhead_outbound::ambient::AmbientSources;
 use bulkhead_outbound::proxy::OutboundNetwork;
 use bulkhead_sandbox::SandboxRuntime;
