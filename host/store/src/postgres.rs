@@ -19,8 +19,9 @@
 //!   such a transaction is repeated a bounded number of times.
 //! - **Every commit changes the row of its node**, and so holds the lock of this row until the
 //!   commit is decided. The inspection of an unknown outcome first waits for the lock
-//!   (`PostgresDatabase::look_up_stamps`): otherwise a commit that is still on its way would be
-//!   reported as not stored.
+//!   (`PostgresDatabase::decide`): otherwise a commit that is still on its way would be reported as
+//!   not stored. The number of commits in the row then decides, because a node numbers its commits
+//!   without gaps.
 //! - **The same statement checks and renews the claim of this process** (`held_claim`): without the
 //!   claim, and if the database has fewer commits of the node than this process knows of, the
 //!   statement changes no row, and the transaction is rolled back.

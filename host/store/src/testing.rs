@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 
 use crate::database::Database;
 use crate::{
-    Address, DataDirectory, DatabaseChoice, IndexColumns, SealKey, Space, Store, StoreFault,
-    StoreOptions,
+    Address, DataDirectory, DatabaseChoice, IndexColumns, PostgresPlace, SealKey, Space, Store,
+    StoreFault, StoreOptions,
 };
 use bulkhead_place::write_failure::TransactionOutcome;
 
@@ -81,6 +81,12 @@ impl ScratchDirectory {
     pub(crate) fn beside(&self) -> ScratchDirectory {
         let other = ScratchDirectory::of_files();
         ScratchDirectory { path: other.into_path(), database: self.database.clone() }
+    }
+
+    /// Lets later stores of this directory reach their database by the place that `change` returns.
+    pub(crate) fn change_place(&mut self, change: impl FnOnce(&PostgresPlace) -> PostgresPlace) {
+        let DatabaseChoice::Postgres(place) = &mut self.database else { panic!("no server") };
+        **place = change(place);
     }
 
     /// Returns the path of a directory that is not removed when dropped.

@@ -92,8 +92,9 @@ async fn group_writes_rows_and_identity_at_once(tested: TestDatabase) {
     )
     .await;
     let addresses = [&first.address, &old, &absent];
-    let stamps = database.look_up_stamps(addresses.into_iter()).await.unwrap();
-    assert_eq!(stamps, [(&first.address, AddressState::Stamped(first.stamp))].into());
+    let questions = StateQuestions { stamps: addresses.into(), ..StateQuestions::default() };
+    let found = database.read_state(questions).await.unwrap();
+    assert_eq!(found.stamps, [(&first.address, AddressState::Stamped(first.stamp))].into());
     assert_eq!(database.identity_rows().await.unwrap()[name], b"value");
     let identity = vec![(name, None), ("absent", None)];
     write(&store, GroupWrites { puts: vec![&second], identity, ..Default::default() }).await;

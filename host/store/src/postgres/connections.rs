@@ -195,10 +195,12 @@ impl PostgresDatabase {
     /// Runs **every write of the store**, one after another. In a separate transaction, the
     /// questions run, then `plan` makes the writes from the answers; `None` rolls back. After any
     /// error, and if the future is dropped half-way, the connection and the transaction are
-    /// dropped.
+    /// dropped. With a claim, the outcome of a commit with a lost answer is decided before the next
+    /// write begins.
     ///
     /// # Errors
-    /// [`WriteFailure`].
+    /// [`WriteFailure`]; [`WriteFailure::Unknown`] if the database does not decide, or there is no
+    /// claim.
     pub(super) async fn transact(
         &self,
         questions: Option<StatementDraft>,
@@ -214,17 +216,14 @@ impl PostgresDatabase {
         let begun = steady_milliseconds();
         let connection = self.begin(&mut writer).await.map_err(beginning);
         let mut connection = connection.map_err(|broken| self.failure(broken))?;
+        let mut number = None;
         // A panic must not end the task that commits for all requests.
-        let outcome = self.run(&mut connection, questions, plan);
+        let outcome = self.run(&mut connection, (questions, &mut number), plan);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         let broken = match outcome {
-            Ok(Ok((outcome, number))) => {
+            Ok(Ok(outcome)) => {
                 writer.put_back(connection);
-                self.condition.note_end(outcome);
-                if let (Some(claim), Some(number)) = (self.claim(), number) {
-                    claim.confirm(begun, number);
-                }
-                self.count_commit(outcome);
+                self.note_end(outcome, (begun, number));
                 return Ok(outcome);
             }
             Ok(Err(broken)) => self.failure(broken),
@@ -232,7 +231,24 @@ impl PostgresDatabase {
         };
         // Not closed in words: the server may be gone, and would delay the next write.
         drop(connection);
-        Err(broken)
+        match (broken, self.claim()) {
+            (WriteFailure::Unknown(said), Some(claim)) => {
+                let outcome = self.decide(claim, number, said).await?;
+                self.note_end(outcome, (begun, number));
+                Ok(outcome)
+            }
+            (broken, _) => Err(broken),
+        }
+    }
+
+    /// Records the end of a transaction that renewed the claim with the commit `number`. The steady
+    /// clock read `begun` before the transaction.
+    fn note_end(&self, outcome: TransactionOutcome, (begun, number): (u64, Option<i64>)) {
+        self.condition.note_end(outcome);
+        if let (Some(claim), Some(number)) = (self.claim(), number) {
+            claim.confirm(begun, number);
+        }
+        self.count_commit(outcome);
     }
 
     /// Returns the writing connection with an open transaction. A connection that died while it
@@ -279,29 +295,29 @@ impl PostgresDatabase {
         Ok(connection)
     }
 
-    /// Runs a transaction. Returns the number of a commit that the claim allowed.
+    /// Runs a transaction. Sets `number` to the number of the commit once the claim has allowed the
+    /// commit, before the commit statement is sent.
     async fn run(
         &self,
         connection: &mut PgConnection,
-        questions: Option<StatementDraft>,
+        (questions, number): (Option<StatementDraft>, &mut Option<i64>),
         plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
-    ) -> Result<(TransactionOutcome, Option<i64>), BrokenTransaction> {
+    ) -> Result<TransactionOutcome, BrokenTransaction> {
         let answers = match questions {
             Some(questions) => questions.fetch(connection).await?,
             None => Vec::new(),
         };
         let Some(writes) = plan(answers)? else {
             run_script(connection, "ROLLBACK").await?;
-            return Ok((TransactionOutcome::Conflict, None));
+            return Ok(TransactionOutcome::Conflict);
         };
         failpoint::reach("commit.planned").map_err(PostgresError::from)?;
         let begun = Instant::now();
-        let mut number = None;
         for statement in writes {
             let counts = statement.counts_commit();
             let rows = statement.fetch(connection).await?;
             if counts {
-                number = Some(self.confirmed_number(connection, &rows, 1).await?);
+                *number = Some(self.confirmed_number(connection, &rows, 1).await?);
             }
         }
         let committing = |error| BrokenTransaction::Failed(error, WritePhase::Committing);
@@ -309,7 +325,7 @@ impl PostgresDatabase {
         run_script(connection, COMMIT).await.map_err(committing)?;
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
-        Ok((TransactionOutcome::Committed, number))
+        Ok(TransactionOutcome::Committed)
     }
 
     /// Returns the number of the commit from the answer of the statement that checks the claim and
@@ -339,9 +355,8 @@ impl PostgresDatabase {
         }
     }
 
-    /// Counts a commit. Called separately for a commit whose answer was lost, once the commit is
-    /// known to be stored.
-    pub(crate) fn count_commit(&self, outcome: TransactionOutcome) {
+    /// Counts a commit.
+    pub(super) fn count_commit(&self, outcome: TransactionOutcome) {
         if outcome == TransactionOutcome::Committed {
             self.flushes.increment();
         }

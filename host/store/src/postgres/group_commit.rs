@@ -1,18 +1,17 @@
 //! Group commit, and the inspection of a commit with an unknown outcome.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgRow;
 
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
-use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::committed_state::{CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::record::Address;
 
 use super::connections::{PostgresDatabase, pause_before};
 use super::group_questions::GroupQuestions;
 use super::group_writes;
+use super::held_claim::HeldClaim;
 use super::node_rows;
 use super::postgres_error::{PostgresError, WritePhase};
 use super::readers::discard;
@@ -55,16 +54,32 @@ impl PostgresDatabase {
         .await
     }
 
-    /// As [`Database::look_up_stamps`](crate::database::Database::look_up_stamps). Waits until
-    /// every transaction that writes is decided, also one of a connection that was lost.
-    pub(crate) async fn look_up_stamps<'a>(
+    /// Decides about a transaction of this process whose commit statement had no answer. `number`
+    /// is the number of the commit; `None` if the transaction never counted a commit. Called before
+    /// the next write of this process, so that no other commit can have the number. Stamps prove
+    /// nothing: another node may have replaced the written records already.
+    ///
+    /// # Errors
+    /// [`WriteFailure::Undone`] if nothing was stored; [`WriteFailure::Unknown`] if the database
+    /// does not decide.
+    pub(super) async fn decide(
         &self,
-        addresses: impl Iterator<Item = &'a Address>,
-    ) -> Result<BTreeMap<&'a Address, AddressState>, StoreFault> {
-        let questions = GroupQuestions::about_stamps(addresses);
-        let statement = questions.statement(&self.tables)?;
-        let rows = self.inspect_until(|| statement.clone()).await?;
-        Ok(questions.state(&rows)?.stamps)
+        claim: &HeldClaim,
+        number: Option<i64>,
+        said: String,
+    ) -> Result<TransactionOutcome, WriteFailure> {
+        if let Some(number) = number {
+            let inspected = self.inspect_until(|| None).await;
+            if inspected.is_err() || claim.is_in_doubt() {
+                return Err(WriteFailure::Unknown(said));
+            }
+            if claim.commits() >= number {
+                return Ok(TransactionOutcome::Committed);
+            }
+        }
+        Err(WriteFailure::Undone(StoreFault::Unavailable(format!(
+            "the database failed while committing ({said}); nothing was stored, try again"
+        ))))
     }
 
     /// Runs the statement after every transaction that writes is decided. Repeats the inspection

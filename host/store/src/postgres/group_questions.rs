@@ -71,12 +71,6 @@ impl<'a> GroupQuestions<'a> {
         }
     }
 
-    /// Returns the questions about stamps alone.
-    pub(super) fn about_stamps(addresses: impl Iterator<Item = &'a Address>) -> Self {
-        let stamps = addresses.collect();
-        GroupQuestions::of(StateQuestions { stamps, ..StateQuestions::default() })
-    }
-
     /// Returns the statement; `None` without questions.
     ///
     /// # Errors

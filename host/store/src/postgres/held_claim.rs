@@ -65,13 +65,18 @@ impl HeldClaim {
         self.is_in_doubt.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether the outcome of a commit statement is not known.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Relaxed)
+    }
+
     /// Checks the number of commits in the answer of a transaction that counts `own` commits.
     ///
     /// # Errors
     /// The reason, in a sentence, if the database has commits that this process did not make.
     pub(super) fn check_number(&self, number: i64, own: i64) -> Result<(), String> {
         let expected = self.commits().saturating_add(own);
-        if number == expected || self.is_in_doubt.load(Ordering::Relaxed) {
+        if number == expected || self.is_in_doubt() {
             return Ok(());
         }
         Err(format!(

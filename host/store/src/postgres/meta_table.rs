@@ -139,11 +139,15 @@ impl PostgresDatabase {
     }
 
     /// Decides about a change with a lost answer, once every transaction that writes is decided.
+    /// With a claim, the transaction was inspected already, and the database did not decide.
     async fn decide_change(
         &self,
         changes: &[MetaChange],
         said: String,
     ) -> Result<(), IdentityFailure> {
+        if self.claim().is_some() {
+            return Err(IdentityFailure::InDoubt(WriteFailure::Unknown(said).into()));
+        }
         match self.find_change(changes).await {
             Ok(true) => {
                 self.count_commit(TransactionOutcome::Committed);

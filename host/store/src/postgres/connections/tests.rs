@@ -16,7 +16,7 @@ use crate::write_condition::WriteCondition;
 use bulkhead_place::options::DatabaseChoice;
 use bulkhead_place::postgres_place::PostgresServer;
 use bulkhead_place::write_failure::{IdentityFailure, UNUSABLE};
-use bulkhead_record::committed_state::{AddressState, CommittedState, GroupWrites, StateQuestions};
+use bulkhead_record::committed_state::{CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::record::{Address, IndexColumns, Record};
 use bulkhead_record::rows::SealedRow;
 
@@ -110,16 +110,19 @@ async fn inspection_awaits_commit_under_way() {
         statement.fetch(&mut connection).await.unwrap();
     }
     let inspection = tokio::spawn({
-        let (store, address) = (Arc::clone(&store), row.address.clone());
+        let store = Arc::clone(&store);
         async move {
-            let found = store.database().look_up_stamps([&address].into_iter()).await.unwrap();
-            found.get(&address).copied()
+            let claim = database(&store).claim().unwrap();
+            claim.begin_doubt();
+            let number = Some(claim.commits() + 1);
+            database(&store).decide(claim, number, "no answer".into()).await.ok().unwrap()
         }
     });
     await_lock_wait(database(&store)).await;
     assert!(!inspection.is_finished());
     run_script(&mut connection, "COMMIT").await.unwrap();
-    assert_eq!(inspection.await.unwrap(), Some(AddressState::Stamped(row.stamp)));
+    assert!(inspection.await.unwrap() == TransactionOutcome::Committed);
+    assert_eq!(body(&store, &row.address).await.unwrap(), "1");
 }
 
 /// Begins a transaction with these writes, as of a commit that waits for a standby.
@@ -378,7 +381,7 @@ async fn panic_in_plan_costs_only_the_connection() {
     let (_scratch, store, _) = opened().await;
     let plan = |_: CommittedState<'_>| panic!("a fault of our own");
     let outcome = database(&store).commit_group(StateQuestions::default(), plan).await;
-    assert!(matches!(outcome, Err(WriteFailure::Unknown(_))));
+    assert!(matches!(outcome, Err(WriteFailure::Undone(_))));
     put(&store, data("a"), "1").await;
     assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
 }

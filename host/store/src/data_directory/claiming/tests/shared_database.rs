@@ -1,5 +1,8 @@
 //! Tests of two nodes that share a database.
 
+mod answer_gate;
+mod lost_answers;
+
 use std::sync::Arc;
 use std::time::Duration;
 
