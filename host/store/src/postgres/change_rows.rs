@@ -65,7 +65,7 @@ impl PostgresDatabase {
         &self,
         known: &KnownCommits,
     ) -> Result<ForeignChanges, StoreFault> {
-        let rows = self.readers.fetch(question(&self.tables, known)?).await?;
+        let rows = self.follower.fetch(question(&self.tables, known)?).await?;
         Ok(parse(&rows, known)?)
     }
 

@@ -155,7 +155,7 @@ impl PostgresDatabase {
             let renewed = timeout(RENEWAL_TIME, self.renew_claim(claim)).await;
             if renewed.is_err() {
                 // The server may have been replaced, and answer reads on the sessions of the pool.
-                self.readers.note_doubt();
+                self.note_server_doubt();
             }
             let is_renewed = matches!(renewed, Ok(Ok(())));
             if !is_renewed && let Err(fault) = claim.watch.check() {

@@ -69,6 +69,9 @@ pub(crate) struct PostgresDatabase {
     flushing: FlushPolicy,
     pub(super) tables: TableNames,
     pub(super) readers: SessionPool,
+    /// The connection of the reads of changes and of the writes of the progress: a node whose
+    /// requests occupy all reading connections must not stop to follow the other nodes.
+    pub(super) follower: SessionPool,
     writer: Mutex<WriterSlot>,
     pub(super) condition: Arc<WriteWatch>,
     pub(super) flushes: ActivityCounter,
@@ -131,6 +134,7 @@ impl PostgresDatabase {
         let condition = Arc::new(WriteWatch::default());
         Ok(PostgresDatabase {
             readers: SessionPool::new(Arc::clone(&connector), reader, Arc::clone(&condition)),
+            follower: SessionPool::of_one(Arc::clone(&connector), Arc::clone(&condition)),
             connector,
             flushing,
             tables: TableNames::of(place),
@@ -271,7 +275,7 @@ impl PostgresDatabase {
                 match run_script_within(BEGIN_TIME, &mut connection, &text).await {
                     Ok(()) => return Ok(connection),
                     Err(error) if !error.ends_session() => return Err(error),
-                    Err(_) => self.readers.note_doubt(),
+                    Err(_) => self.note_server_doubt(),
                 }
             }
             WriterSlot::Lost => {}
@@ -288,9 +292,17 @@ impl PostgresDatabase {
         }
     }
 
+    /// Records that the writer lost its server: the sessions that read may lead to a server that is
+    /// no longer the primary server.
+    pub(super) fn note_server_doubt(&self) {
+        self.readers.note_doubt();
+        self.follower.note_doubt();
+    }
+
     async fn begin_anew(&self, text: &str) -> Result<PgConnection, PostgresError> {
         let mut connection = self.connector.connect().await?;
         self.readers.renew();
+        self.follower.renew();
         run_script_within(BEGIN_TIME, &mut connection, text).await?;
         Ok(connection)
     }
@@ -365,6 +377,7 @@ impl PostgresDatabase {
     /// Waits for the current write and closes all connections; later calls fail.
     pub(crate) async fn close(&self) {
         self.readers.close().await;
+        self.follower.close().await;
         let mut writer = self.writer.lock().await;
         self.release_claim(&mut writer).await;
         if let WriterSlot::Ready(connection) = mem::replace(&mut *writer, WriterSlot::Closed) {

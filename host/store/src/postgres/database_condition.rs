@@ -58,7 +58,7 @@ impl PostgresDatabase {
         let failure = match broken {
             BrokenTransaction::Failed(error, phase) => {
                 if !error.is_interference() {
-                    self.readers.note_doubt();
+                    self.note_server_doubt();
                 }
                 error.into_failure(phase).at(self.name())
             }

@@ -29,7 +29,7 @@ impl PostgresDatabase {
     /// As [`Database::write_progress`](crate::database::Database::write_progress).
     pub(crate) async fn write_progress(&self, known: &KnownCommits) -> Result<bool, StoreFault> {
         let Some(claim) = self.claim() else { return Ok(false) };
-        let rows = self.readers.fetch(writing(&self.tables, claim, known)?).await?;
+        let rows = self.follower.fetch(writing(&self.tables, claim, known)?).await?;
         Ok(!rows.is_empty())
     }
 
@@ -42,7 +42,7 @@ impl PostgresDatabase {
              LEFT JOIN {progress} AS p ON p.name = n.name \
              WHERE n.shares AND n.holder IS NOT NULL AND n.name <> $1"
         );
-        let rows = self.readers.fetch(StatementDraft::of(text).with(own.as_str())?).await?;
+        let rows = self.follower.fetch(StatementDraft::of(text).with(own.as_str())?).await?;
         let mut least = i64::MAX;
         for row in rows {
             let seen: String = row.try_get("seen").map_err(PostgresError::from)?;

@@ -57,16 +57,32 @@ struct IdleSessions {
 }
 
 impl SessionPool {
-    /// Creates the pool with an open connection.
+    /// Creates the pool of the requests with an open connection.
     pub(super) fn new(
         connector: Arc<ServerConnector>,
         first: PgConnection,
         condition: Arc<WriteWatch>,
     ) -> SessionPool {
         let size = connector.place().max_parallel.max(1);
+        SessionPool::with(connector, (vec![first], size), condition)
+    }
+
+    /// Creates a pool of a single connection, which the first statement opens.
+    pub(super) fn of_one(
+        connector: Arc<ServerConnector>,
+        condition: Arc<WriteWatch>,
+    ) -> SessionPool {
+        SessionPool::with(connector, (Vec::new(), 1), condition)
+    }
+
+    fn with(
+        connector: Arc<ServerConnector>,
+        (sessions, size): (Vec<PgConnection>, u32),
+        condition: Arc<WriteWatch>,
+    ) -> SessionPool {
         SessionPool {
             connector,
-            idle: Mutex::new(IdleSessions { generation: 0, sessions: vec![first] }),
+            idle: Mutex::new(IdleSessions { generation: 0, sessions }),
             is_server_doubtful: AtomicBool::new(false),
             size,
             places: Semaphore::new(usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS)),

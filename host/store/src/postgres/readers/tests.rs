@@ -1,7 +1,17 @@
 //! Tests of the reading connections after the writer lost its server.
 
+use tokio::sync::SemaphorePermit;
+
+use super::SessionPool;
 use crate::database::Database;
 use crate::testing::{ScratchDirectory, TestDatabase, data, put};
+
+impl SessionPool {
+    /// Takes all places, as slow requests do.
+    pub(crate) async fn occupy(&self) -> SemaphorePermit<'_> {
+        self.places.acquire_many(self.size).await.unwrap()
+    }
+}
 
 /// Idle readers may lead to the old primary server, and would serve old data.
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod answer_gate;
 mod lost_answers;
+mod node_upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;
