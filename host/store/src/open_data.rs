@@ -14,6 +14,7 @@ use crate::clock::StoreClock;
 use crate::database::Database;
 use crate::folders::FolderNumbers;
 use crate::followed_keys::FollowedKeys;
+use crate::foreign_changes::ExpiredClaim;
 use crate::snapshot_places::SnapshotPlaces;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
@@ -178,13 +179,13 @@ impl OpenData {
     }
 
     /// Reads what other nodes committed, evicts what they changed, and writes the progress of this
-    /// node.
+    /// node. Returns the claims to be ended.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
-    pub(crate) async fn read_changes(&self) -> Result<(), StoreFault> {
-        let Some(mut silent) = self.changes.hold_reading().await else { return Ok(()) };
-        let Some((number, begun, known)) = self.changes.begin() else { return Ok(()) };
+    pub(crate) async fn read_changes(&self) -> Result<Vec<ExpiredClaim>, StoreFault> {
+        let Some(mut silent) = self.changes.hold_reading().await else { return Ok(Vec::new()) };
+        let Some((number, begun, known)) = self.changes.begin() else { return Ok(Vec::new()) };
         let found = self.database.read_changes(&known).await?;
         if found.has_gap {
             self.cache.clear();
@@ -205,12 +206,7 @@ impl OpenData {
                 self.changes.note_progress(begun);
             }
         }
-        let silence = self.database.claim_silence();
-        let silent = silent.note(&found.expired, (begun, silence));
-        if !silent.is_empty() {
-            self.database.end_claims(&silent).await?;
-        }
-        Ok(())
+        Ok(silent.note(&found.expired, (begun, self.database.claim_silence())))
     }
 
     /// Returns the number of the folder `name`, which changes with each commit that writes in the

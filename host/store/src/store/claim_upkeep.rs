@@ -1,12 +1,18 @@
-//! The tasks of an open store on a database that several machines reach: one renews the claim, and
-//! one reads the changes of other nodes.
+//! The tasks of an open store on a database that several machines reach: one renews the claim, one
+//! reads the changes of other nodes, and one writes what follows from the reads.
+//!
+//! This file prevents a node that stops answering because of its own upkeep: a write may wait for
+//! other writes and for a standby, and a read of changes must never wait for a write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
+
 use super::Store;
 use crate::change_watch::READ_PAUSE;
+use crate::foreign_changes::ExpiredClaim;
 use crate::open_data::OpenData;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_wire::hexadecimal;
@@ -34,22 +40,45 @@ fn begin_reading(data: &Arc<OpenData>) {
     }
     let data = Arc::downgrade(data);
     tokio::spawn(async move {
-        let mut forgetting = ForgettingPlan::default();
+        let (mut forgetting, mut writing) = (ForgettingPlan::default(), None::<JoinHandle<()>>);
         while let Some(data) = data.upgrade()
             && data.database.claim_pause().is_some()
         {
             // A failure shows in the age of the last read, and in the condition of the database.
-            drop(data.read_changes().await);
+            let silent = data.read_changes().await.unwrap_or_default();
             if data.database.is_claim_ended() {
                 return;
             }
-            if let Some(until) = forgetting.next(data.database.own_commits()) {
-                drop(data.database.forget_changes(until).await);
+            if writing.as_ref().is_none_or(JoinHandle::is_finished) {
+                let write = match silent.is_empty() {
+                    true => forgetting.next(data.database.own_commits()),
+                    false => Some(UpkeepWrite::EndClaims(silent)),
+                };
+                writing = write.map(|write| tokio::spawn(write.run(Arc::clone(&data))));
             }
             drop(data);
             tokio::time::sleep(READ_PAUSE).await;
         }
     });
+}
+
+/// A write that follows from the reads of changes.
+#[derive(Debug, PartialEq, Eq)]
+enum UpkeepWrite {
+    /// Removes the stored changes of this node up to this commit.
+    ForgetChanges(i64),
+    EndClaims(Vec<ExpiredClaim>),
+}
+
+impl UpkeepWrite {
+    /// Writes. A failure shows in the condition of the database: the reads find a claim that was
+    /// not ended again, and changes that are still stored are planned a minute later.
+    async fn run(self, data: Arc<OpenData>) {
+        drop(match self {
+            UpkeepWrite::ForgetChanges(until) => data.database.forget_changes(until).await,
+            UpkeepWrite::EndClaims(silent) => data.database.end_claims(&silent).await,
+        });
+    }
 }
 
 /// Time for which changes of this node are stored, at least.
@@ -64,15 +93,16 @@ struct ForgettingPlan {
 }
 
 impl ForgettingPlan {
-    /// Returns the commit up to which changes may be removed, if the time has come.
-    fn next(&mut self, last: i64) -> Option<i64> {
+    /// Returns the removal of the changes that may be removed, if the time has come. `last` is the
+    /// last commit.
+    fn next(&mut self, last: i64) -> Option<UpkeepWrite> {
         let now = Instant::now();
         let (commit, since) = *self.marked.get_or_insert((last, now));
         if now.duration_since(since) < STORED_TIME {
             return None;
         }
         self.marked = Some((last, now));
-        (last > commit).then_some(commit)
+        (last > commit).then_some(UpkeepWrite::ForgetChanges(commit))
     }
 }
 

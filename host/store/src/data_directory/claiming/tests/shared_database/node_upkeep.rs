@@ -1,6 +1,9 @@
-//! Tests of a node whose connections are occupied.
+//! Tests of a node whose connections are occupied, or whose writes wait.
+
+use tokio::sync::oneshot;
 
 use super::*;
+use crate::testing::hold_writer;
 
 #[tokio::test]
 async fn occupied_readers_do_not_delay_reads_of_changes() {
@@ -19,4 +22,27 @@ async fn occupied_readers_do_not_delay_reads_of_changes() {
     assert!(database.connection_usage().in_use >= database.connection_usage().maximum);
     drop(slow_requests);
     assert_eq!(body(&pair.other, &policy).await.unwrap(), "2");
+}
+
+#[tokio::test]
+async fn waiting_upkeep_does_not_delay_reads_of_changes() {
+    let hasty = ClaimTimes { renewal: Duration::from_millis(30), ..IDLE };
+    let pair = Pair::open_with(hasty, IDLE).await;
+    let (begun, has_begun) = oneshot::channel();
+    let (end, ended) = oneshot::channel();
+    let writing = tokio::spawn(hold_writer(Arc::clone(&pair.one), begun, ended));
+    has_begun.await.unwrap();
+    let expired = "UPDATE node SET until = CURRENT_TIMESTAMP - INTERVAL '1 hour' \
+         WHERE shares AND since = (SELECT max(since) FROM node WHERE shares)";
+    edit(&pair.other, expired).await;
+    // The end of the claim waits for the writing connection from the first of these reads on.
+    for _ in 0..20 {
+        pair.one.data().changes.await_next().await.unwrap();
+    }
+    assert_eq!(pair.one.living_epochs().await.unwrap().len(), 2);
+    end.send(()).unwrap();
+    writing.await.unwrap();
+    while pair.one.living_epochs().await.unwrap().len() > 1 {
+        pair.one.data().changes.await_next().await.unwrap();
+    }
 }
