@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use crate::identity;
 use crate::open_data::OpenData;
 use crate::plan::{self, CommitPlan};
+use crate::retry_pause::pause_before;
 use crate::work::{CommitOutcome, CommitRequest};
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
@@ -236,14 +237,15 @@ async fn answer_once_in_force(
     }
 }
 
-/// Attempts the commit anew, with a new plan, while other processes interfere.
+/// Attempts the commit anew, with a new plan, while other processes interfere. Pauses between the
+/// attempts, so that two nodes do not repeat at the same moment.
 async fn attempt_repeatedly(
     data: &OpenData,
     works: &[CommitRequest],
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
-    for _ in 1..MOST_ATTEMPTS {
+    for attempts in 1..MOST_ATTEMPTS {
         match attempt(data, works).await {
-            Err(WriteFailure::Interfered) => tokio::task::yield_now().await,
+            Err(WriteFailure::Interfered) => pause_before(attempts).await,
             outcome => return outcome,
         }
     }

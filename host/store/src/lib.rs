@@ -42,11 +42,11 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! t → activity → alarm → clock → time_mark → server_report → write_condition → watched_keys
-//! → foreign_changes → silent_nodes → followed_keys → change_watch → write_queue → folders
-//! → snapshot_places → postgres → sqlite → database → identity → revision → work → cache → stored
-//! → open_data → plan → committer → store → data_directory → scan → unit → dev_seal → snapshot
-//! → migration
+//! t → activity → alarm → retry_pause → clock → time_mark → server_report → write_condition
+//! → watched_keys → foreign_changes → silent_nodes → followed_keys → change_watch → write_queue
+//! → folders → snapshot_places → postgres → sqlite → database → identity → revision → work → cache
+//! → stored → open_data → plan → committer → store → data_directory → scan → unit → dev_seal
+//! → snapshot → migration
 //! ```
 
 pub use bulkhead_record::failpoint;
@@ -67,6 +67,7 @@ mod migration;
 mod open_data;
 mod plan;
 mod postgres;
+mod retry_pause;
 mod revision;
 mod scan;
 mod server_report;

@@ -20,12 +20,12 @@ use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::activity::ActivityCounter;
+pub(super) use crate::retry_pause::pause_before;
 use crate::write_condition::WriteWatch;
 use bulkhead_place::options::FlushPolicy;
 use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
-use bulkhead_record::cipher;
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;
 
@@ -60,8 +60,6 @@ const BY_INDEX: &str = "SET LOCAL enable_seqscan = off";
 const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
 /// Maximum attempts of a transaction that other processes interfere with.
 const ATTEMPTS: u32 = 8;
-/// Maximum pause before the second attempt, in milliseconds; the maximum doubles each time.
-const FIRST_PAUSE: u64 = 4;
 
 /// An open PostgreSQL database.
 pub(crate) struct PostgresDatabase {
@@ -384,12 +382,4 @@ impl PostgresDatabase {
             discard(connection).await;
         }
     }
-}
-
-/// Waits a random time after this many attempts, so that processes that interfered with each other
-/// do not meet again.
-pub(super) async fn pause_before(attempts: u32) {
-    let most = FIRST_PAUSE << attempts.min(8);
-    let random = cipher::random().map_or(0, u64::from_be_bytes);
-    tokio::time::sleep(Duration::from_millis(random % most)).await;
 }
