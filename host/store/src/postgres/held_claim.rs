@@ -131,7 +131,8 @@ impl HeldClaim {
     }
 
     /// Returns the statements that end claims that were not renewed, and count a commit: no commit
-    /// of such a node changes a row from then on.
+    /// of such a node changes a row from then on. The row keeps the end of the claim, and names
+    /// this process, for the message of the node.
     ///
     /// # Errors
     /// As [`HeldClaim::renewal`].
@@ -145,14 +146,15 @@ impl HeldClaim {
         counting.add(&text);
         counting.mark_as_count();
         let text = format!(
-            "UPDATE {} AS n SET {NO_CLAIM} FROM unnest($1::text[], $2::text[]) \
-                 AS silent (name, until) \
+            "UPDATE {} AS n SET holder = NULL, place = $3, since = CURRENT_TIMESTAMP \
+             FROM unnest($1::text[], $2::text[]) AS silent (name, until) \
              WHERE n.name = silent.name AND n.until::text = silent.until AND n.shares",
             tables.node
         );
         let names: Vec<_> = silent.iter().map(|claim| claim.node.clone()).collect();
         let ends: Vec<_> = silent.iter().map(|claim| claim.until.clone()).collect();
-        Ok([counting, StatementDraft::of(text).with(names)?.with(ends)?])
+        let place = self.node.place.as_str();
+        Ok([counting, StatementDraft::of(text).with(names)?.with(ends)?.with(place)?])
     }
 
     /// Returns the statements that forget the changes of this node up to commit `until`, and count
@@ -183,6 +185,9 @@ impl HeldClaim {
         if let Some(own) = own.filter(|own| own.commits < known) {
             return self.node.mark.lost_commits(&self.database, own.commits, known);
         }
+        if let Some((ended, silence)) = own.and_then(|own| own.silence.map(|it| (own, it))) {
+            return self.ended_as_silent(ended, silence);
+        }
         match rows.iter().find(|row| row.holder.is_some()) {
             Some(NodeRow { place, since, .. }) => format!(
                 "{database} belongs to another node since {since}: {place}; the claim of this node \
@@ -195,6 +200,21 @@ impl HeldClaim {
                  unseal or restart this node"
             ),
         }
+    }
+
+    /// Returns the reason for the loss of a claim that another node ended as silent, `late` seconds
+    /// after the end of the claim.
+    fn ended_as_silent(&self, ended: &NodeRow, late: i64) -> String {
+        let silence = self.node.times.claim.as_secs().saturating_add_signed(late);
+        format!(
+            "another node ended the claim of this node on {} at {}, after {silence} s without a \
+             sign of life: {}; this node answers and writes nothing more; check that this node \
+             reaches the database server at all times, and unseal or restart this node to take \
+             part again",
+            self.database.display(),
+            ended.since,
+            ended.place
+        )
     }
 
     /// Returns the text of the statement that counts a commit, and checks and renews the claim.

@@ -112,6 +112,9 @@ pub(super) struct NodeRow {
     until: String,
     /// By the clock of the database.
     is_live: bool,
+    /// Seconds from the end of the claim to the moment `since` at which the process `place` ended
+    /// the claim as silent; `None` for any other row.
+    pub(super) silence: Option<i64>,
 }
 
 /// Reads the rows of all nodes; `None` without the gate.
@@ -125,7 +128,9 @@ pub(super) async fn find(
     let text = format!(
         "SELECT name, commits, holder, shares, coalesce(place, '') AS place, \
              coalesce(since::text, '') AS since, coalesce(until::text, '') AS until, \
-             coalesce(until > CURRENT_TIMESTAMP, false) AS is_live \
+             coalesce(until > CURRENT_TIMESTAMP, false) AS is_live, \
+             CASE WHEN holder IS NULL AND since > until \
+                 THEN extract(epoch FROM since - until)::bigint END AS silence \
          FROM {} ORDER BY name",
         tables.node
     );
@@ -151,6 +156,7 @@ fn parse(row: &PgRow) -> Result<NodeRow, PostgresError> {
         since: row.try_get("since")?,
         until: row.try_get("until")?,
         is_live: row.try_get("is_live")?,
+        silence: row.try_get("silence")?,
     })
 }
 

@@ -207,7 +207,12 @@ async fn silent_node_is_counted_as_dead_and_fenced() {
     let mut unit = pair.other.begin();
     unit.put(data("b"), b"1".to_vec(), IndexColumns::default());
     assert!(unit.commit().await.is_err());
-    assert!(pair.other.claim_loss().is_some());
+    let why = pair.other.claim_loss().unwrap().to_owned();
+    let (ended, _) = why.split_once(" s without a sign of life: process ").unwrap();
+    let (who, silence) = ended.rsplit_once(' ').unwrap();
+    assert!(who.starts_with("another node ended the claim of this node on "), "{why}");
+    let hours = 7_200..7_260;
+    assert!(hours.contains(&silence.parse().unwrap()), "the claim and the time after it: {why}");
     assert_eq!(body(&pair.one, &data("b")).await, None);
 }
 
