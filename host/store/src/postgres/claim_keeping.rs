@@ -26,6 +26,7 @@ use super::readers::discard;
 use super::server_address::{TableNames, name_of};
 use super::server_connector::ServerConnector;
 use super::statement_draft::{StatementDraft, run_script};
+use super::stored_counts;
 
 /// Maximum time of a renewal, and of the message that gives a claim back.
 const RENEWAL_TIME: Duration = Duration::from_secs(5);
@@ -81,6 +82,11 @@ impl PostgresDatabase {
             }
             ClaimVerdict::Pending => None,
         };
+        if taken.is_some() {
+            for statement in stored_counts::taking_over(&self.tables, node)? {
+                statement.fetch(&mut connection).await?;
+            }
+        }
         run_script(&mut connection, "COMMIT").await?;
         writer.put_back(connection);
         Ok(taken.map(|commits| (begun, commits)))

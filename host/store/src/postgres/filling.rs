@@ -90,7 +90,7 @@ impl PostgresFiller {
         let (counters, bytes): (Vec<String>, Vec<i64>) =
             std::mem::take(&mut self.counters).into_iter().unzip();
         let text = format!(
-            "INSERT INTO {} (mount, bytes) SELECT given.mount, given.bytes \
+            "INSERT INTO {} (mount, node, bytes) SELECT given.mount, '', given.bytes \
              FROM unnest($1::text[], $2::bigint[]) AS given (mount, bytes)",
             self.tables.stored
         );

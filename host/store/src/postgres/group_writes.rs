@@ -18,6 +18,7 @@ use super::held_claim::{self, HeldClaim};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
+use super::stored_counts;
 use super::stored_text::{encode, number};
 
 /// Name of the part of a statement that counts the commit.
@@ -39,7 +40,8 @@ pub(super) fn statements_of(
 ) -> Result<Vec<StatementDraft>, PostgresError> {
     let mut statement = StatementDraft::default();
     let mut parts = Vec::new();
-    parts.extend(count(&mut statement, tables, writes)?);
+    let node = claim.map(|claim| stored_counts::counting_node(&claim.node)).unwrap_or_default();
+    parts.extend(count(&mut statement, (tables, &node), writes)?);
     parts.extend(put(&mut statement, tables, &writes.puts)?);
     parts.extend(set_names(&mut statement, tables, &writes.identity)?);
     parts.extend(remove_names(&mut statement, tables, &writes.identity)?);
@@ -63,7 +65,7 @@ pub(super) fn statements_of(
         }
     }
     let mut statements = vec![statement];
-    statements.extend(delete(tables, &writes.deletes)?);
+    statements.extend(delete((tables, &node), &writes.deletes)?);
     Ok(statements)
 }
 
@@ -79,10 +81,11 @@ pub(super) fn stored_size(address: &Address, (lane, owner): (&str, &str), sealed
     column(size(address, lane, owner, sealed + 2 * more))
 }
 
-/// Adds the sizes of the puts, and takes away the sizes of the rows that are replaced or deleted.
+/// Adds the sizes of the puts, and takes away the sizes of the rows that are replaced or deleted,
+/// in the counters of `node`.
 fn count(
     statement: &mut StatementDraft,
-    tables: &TableNames,
+    (tables, node): (&TableNames, &str),
     writes: &GroupWrites<'_>,
 ) -> Result<Option<String>, PostgresError> {
     let changed = writes.puts.iter().map(|row| {
@@ -104,17 +107,20 @@ fn count(
     }
     let (counters, spaces) = (statement.bind(counters)?, statement.bind(spaces)?);
     let (keys, sizes) = (statement.bind(keys)?, statement.bind(sizes)?);
-    let TableNames { record, stored, .. } = tables;
+    let node = statement.bind(node)?;
+    let (TableNames { record, stored, .. }, of_mount) =
+        (tables, stored_counts::is_of_mount("given.counter"));
     Ok(Some(format!(
-        "counted AS (INSERT INTO {stored} AS total (mount, bytes) \
-         SELECT given.counter, sum(given.size - coalesce(earlier.size, 0))::bigint \
+        "counted AS (INSERT INTO {stored} AS total (mount, node, bytes) \
+         SELECT given.counter, CASE WHEN {of_mount} THEN {node}::text ELSE '' END, \
+             sum(given.size - coalesce(earlier.size, 0))::bigint \
          FROM unnest({counters}::text[], {spaces}::smallint[], {keys}::text[], \
              {sizes}::bigint[]) AS given (counter, space, key, size) \
          LEFT JOIN LATERAL (SELECT {ROW_SIZE} AS size FROM {record} AS r \
              WHERE r.space = given.space AND r.key = given.key LIMIT 1) AS earlier ON true \
          GROUP BY given.counter HAVING sum(given.size - coalesce(earlier.size, 0)) <> 0 \
          ORDER BY given.counter \
-         ON CONFLICT (mount) DO UPDATE SET bytes = total.bytes + excluded.bytes)"
+         ON CONFLICT (mount, node) DO UPDATE SET bytes = total.bytes + excluded.bytes)"
     )))
 }
 
@@ -198,9 +204,10 @@ fn remove_names(
     Ok(Some(format!("unnamed AS (DELETE FROM {} WHERE name = ANY({names}::text[]))", tables.meta)))
 }
 
-/// Deletes rows, and the counters that are empty after the statement before.
+/// Deletes rows, and the counters of `node` and of callers that are empty after the statement
+/// before.
 fn delete(
-    tables: &TableNames,
+    (tables, node): (&TableNames, &str),
     addresses: &[&Address],
 ) -> Result<Option<StatementDraft>, PostgresError> {
     if addresses.is_empty() {
@@ -215,8 +222,8 @@ fn delete(
         "WITH removed AS (DELETE FROM {record} WHERE (space, key) IN \
              (SELECT earlier.space, earlier.key FROM unnest($1::smallint[], $2::text[]) \
                  AS earlier (space, key))) \
-         DELETE FROM {stored} WHERE mount = ANY($3::text[]) AND bytes <= 0"
+         DELETE FROM {stored} WHERE mount = ANY($3::text[]) AND node IN ('', $4) AND bytes = 0"
     ));
     let counters: Vec<_> = counters.into_iter().map(encode).collect();
-    statement.with(spaces)?.with(keys)?.with(counters).map(Some)
+    statement.with(spaces)?.with(keys)?.with(counters)?.with(node).map(Some)
 }

@@ -29,6 +29,7 @@ use super::server_address::{TableNames, name_of};
 use super::server_connector::connect;
 use super::server_settings;
 use super::statement_draft::StatementDraft;
+use super::stored_counts::STORED_COLUMNS;
 
 /// The version of the schema that this file creates.
 const SCHEMA_VERSION: usize = 5;
@@ -284,8 +285,7 @@ pub(super) fn creation(tables: &TableNames) -> String {
          CREATE INDEX {by_lane_due} ON {record} (space, lane, due, number)
              WHERE due IS NOT NULL;
          CREATE TABLE {stored} (
-             mount text COLLATE \"C\" NOT NULL PRIMARY KEY,
-             bytes bigint NOT NULL
+             {STORED_COLUMNS}
          );
          CREATE TABLE {node} (
              name text COLLATE \"C\" NOT NULL PRIMARY KEY,

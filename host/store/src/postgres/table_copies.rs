@@ -53,7 +53,7 @@ pub(crate) async fn copy_tables(
     for (table, columns, order) in [
         ("meta", "name, value", "name"),
         ("record", COLUMNS, "number"),
-        ("stored", "mount, bytes", "mount"),
+        ("stored", "mount, node, bytes", "mount, node"),
         ("node", "name, commits", "name"),
     ] {
         let (to, from) = (copy.name_of(table), present.name_of(table));

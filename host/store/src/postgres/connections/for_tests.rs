@@ -37,10 +37,13 @@ impl PostgresDatabase {
         connection
     }
 
-    /// Commits an empty group, and runs `act` before the message that commits.
-    pub(crate) async fn commit_around(&self, act: impl Future<Output = ()>) {
+    /// Commits a group, and runs `act` before the message that commits.
+    pub(crate) async fn commit_around(
+        &self,
+        writes: GroupWrites<'_>,
+        act: impl Future<Output = ()>,
+    ) {
         let mut connection = self.begin(&mut WriterSlot::Lost).await.unwrap();
-        let writes = GroupWrites::default();
         let statements = group_writes::statements_of(&self.tables, &writes, self.claim()).unwrap();
         for statement in statements {
             statement.fetch(&mut connection).await.unwrap();

@@ -1,8 +1,10 @@
 //! Tests of two nodes that share a database.
 
 mod answer_gate;
+mod interference;
 mod lost_answers;
 mod node_upkeep;
+mod stored_bytes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use crate::testing::{ScratchDirectory, TestDatabase, body, data, edit, numbers, 
 use crate::unit::Unit;
 use crate::{Address, IndexColumns, SealKey, Space, Store, StoreFault};
 use bulkhead_place::claim_watch::{ClaimTimes, NodeSharing};
+use bulkhead_record::committed_state::GroupWrites;
 
 /// Two nodes on one database.
 struct Pair {
@@ -223,7 +226,7 @@ async fn overlapping_commits_of_two_nodes_do_not_conflict() {
     edit(&pair.one, "ANALYZE node").await;
     let under_way = pair.one.data();
     let Database::Postgres(database) = &under_way.database else { panic!("no server") };
-    database.commit_around(put(&pair.other, data("a"), "1")).await;
+    database.commit_around(GroupWrites::default(), put(&pair.other, data("a"), "1")).await;
 }
 
 #[tokio::test]
