@@ -77,7 +77,7 @@ impl OpenData {
             alarm: WorkerAlarm::default(),
             activity: ActivityCounters::default(),
             time: TimeMark::new(clock),
-            stored: StoredBytes::default(),
+            stored: StoredBytes::new(changes.is_shared()),
             snapshots: SnapshotPlaces::default(),
             changes,
             followed: FollowedKeys::default(),

@@ -7,6 +7,11 @@
 //!
 //! The database updates the counts within each commit. Memory holds an upper bound for each
 //! counter, so that a commit to a counter with room needs no query.
+//!
+//! Other nodes of a shared database store bytes that this process does not count. A bound is then
+//! used for a second, and a sixteenth of the limit stays in reserve: a commit that would use the
+//! reserve asks in its transaction, and is exact. A counter exceeds its limit only by as much as
+//! the other nodes store beyond the reserve in that second.
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +23,7 @@ use std::sync::Mutex;
 use bulkhead_wire::sync;
 
 use crate::work::CommitRequest;
+use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::committed_state::{CommittedState, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::record::Address;
@@ -27,17 +33,44 @@ use bulkhead_record::stored_limit::counters_of;
 /// read again.
 const MOST_COUNTERS: usize = 4_096;
 
+/// Milliseconds for which a bound is used if other nodes may store bytes.
+const SHARED_TIME_MS: u64 = 1_000;
+/// The part of a limit that only exact counts use if other nodes may store bytes.
+const RESERVED_PART: u64 = 16;
+
 /// Upper bounds of the bytes of counters.
-#[derive(Default)]
 pub(crate) struct StoredBytes {
-    at_most: Mutex<HashMap<String, u64>>,
+    at_most: Mutex<HashMap<String, StoredBound>>,
+    /// Other nodes may store bytes.
+    is_shared: bool,
+}
+
+/// An upper bound of the bytes of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StoredBound {
+    bytes: u64,
+    /// Reading of the steady clock after the database was asked, in milliseconds.
+    asked: u64,
 }
 
 impl StoredBytes {
-    /// Returns `true` if the counter certainly has room for `more` bytes.
+    /// Creates an empty set of bounds. `is_shared` if other nodes may store bytes.
+    pub(crate) fn new(is_shared: bool) -> StoredBytes {
+        StoredBytes { at_most: Mutex::default(), is_shared }
+    }
+
+    /// Returns `true` if the counter has room for `more` bytes: certainly, or as far as this node
+    /// knows of the writes of other nodes.
     pub(crate) fn has_room(&self, counter: &str, more: u64, most: u64) -> bool {
-        let at_most = sync::lock(&self.at_most);
-        at_most.get(counter).is_some_and(|stored| stored.saturating_add(more) <= most)
+        let Some(bound) = sync::lock(&self.at_most).get(counter).copied() else { return false };
+        let after = bound.bytes.saturating_add(more);
+        match self.is_shared {
+            false => after <= most,
+            true => {
+                let age = steady_milliseconds().saturating_sub(bound.asked);
+                age < SHARED_TIME_MS && after <= most - most / RESERVED_PART
+            }
+        }
     }
 
     /// Updates the bounds after a commit: sets a bound to the count if the count was read, and
@@ -50,15 +83,17 @@ impl StoredBytes {
         let mut at_most = sync::lock(&self.at_most);
         for (address, size) in committed.flat_map(CommitRequest::sizes) {
             for counter in counters_of(address) {
-                if let Some(bytes) = at_most.get_mut(counter) {
-                    *bytes = bytes.saturating_add(size);
+                if let Some(bound) = at_most.get_mut(counter) {
+                    bound.bytes = bound.bytes.saturating_add(size);
                 }
             }
         }
         if at_most.len() + stored.totals.len() > MOST_COUNTERS {
             at_most.clear();
         }
-        at_most.extend(stored.totals.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)));
+        let bound = |bytes| StoredBound { bytes, asked: stored.asked };
+        let bounds = stored.totals.iter().map(|(name, bytes)| ((*name).to_owned(), bound(*bytes)));
+        at_most.extend(bounds);
     }
 
     /// Forgets all bounds, after a commit with an unknown outcome.
@@ -111,13 +146,16 @@ fn counters_near_limit<'a>(
 pub(crate) struct StoredTotals<'a> {
     totals: BTreeMap<&'a str, u64>,
     sizes: BTreeMap<&'a Address, u64>,
+    /// Reading of the steady clock after the query, in milliseconds.
+    asked: u64,
 }
 
 impl<'a> StoredTotals<'a> {
     /// Takes the counts and sizes from the committed state.
     pub(crate) fn of(committed: &mut CommittedState<'a>) -> Self {
         let totals = mem::take(&mut committed.counters);
-        StoredTotals { totals, sizes: mem::take(&mut committed.sizes) }
+        let (sizes, asked) = (mem::take(&mut committed.sizes), steady_milliseconds());
+        StoredTotals { totals, sizes, asked }
     }
 
     /// Adds the writes of a unit to the counts.

@@ -246,7 +246,7 @@ async fn mount_bytes_are_recounted_only_near_limit() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let most = limit("m", 100_000);
-    let cached_bytes = || sync::lock(&store.data().stored.at_most).get("m").copied();
+    let cached_bytes = || sync::lock(&store.data().stored.at_most).get("m").map(|it| it.bytes);
     assert_eq!(cached_bytes(), None);
     for _ in 0..15 {
         store_within(&store, &most, ("m/a", 6_000)).await.unwrap();
@@ -260,6 +260,20 @@ async fn mount_bytes_are_recounted_only_near_limit() {
         Some(stored(&store, "m").await),
         "the bytes of the mount were counted again"
     );
+}
+
+#[test]
+fn shared_bound_expires_and_keeps_reserve() {
+    let now = steady_milliseconds();
+    let has_room = |(is_shared, asked), more| {
+        let stored = StoredBytes::new(is_shared);
+        sync::lock(&stored.at_most).insert("m".to_owned(), StoredBound { bytes: 0, asked });
+        stored.has_room("m", more, 1_600)
+    };
+    assert!(has_room((false, 0), 1_600) && !has_room((false, 0), 1_601));
+    assert!(has_room((true, now), 1_500) && !has_room((true, now), 1_501), "the reserve");
+    let expired = now.saturating_sub(SHARED_TIME_MS);
+    assert!(!has_room((true, expired), 1), "other nodes wrote meanwhile");
 }
 
 /// Returns the size of the database file in bytes.

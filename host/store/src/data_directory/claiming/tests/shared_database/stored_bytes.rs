@@ -1,9 +1,10 @@
-//! Tests of the counters of stored bytes on a shared database.
+//! Tests of the counters and limits of stored bytes on a shared database.
 
 use super::*;
 use crate::RecordBody;
 use bulkhead_record::record::Record;
 use bulkhead_record::rows::SealedRow;
+use bulkhead_record::stored_limit::StoredLimit;
 
 async fn counted(store: &Arc<Store>) -> u64 {
     store.stored_bytes().await.unwrap().get("m").copied().unwrap_or_default()
@@ -65,4 +66,47 @@ async fn sum_of_nodes_holds_after_foreign_deletions() {
     let shared = open_shared(scratch, ClaimTimes::default()).await.unwrap();
     put(&shared, data("m/d"), "1").await;
     assert_eq!(counted(&shared).await, summed(&shared).await);
+}
+
+/// Waits until the node reads the bytes of mount `m` again.
+async fn await_end_of_bound(store: &Arc<Store>, most: u64) {
+    for _ in 0..400 {
+        if !store.data().stored.has_room("m", 1, most) {
+            return;
+        }
+        store.data().changes.await_next().await.unwrap();
+    }
+    panic!("the bytes of the mount are never read again");
+}
+
+#[tokio::test]
+async fn limit_counts_bytes_of_other_nodes() {
+    const MOST: u64 = 100_000;
+    let pair = Pair::open().await;
+    let limit = Arc::new(StoredLimit {
+        counter: "m".to_owned(),
+        most: MOST,
+        name: "mount m/".to_owned(),
+        remedy: "delete records".to_owned(),
+    });
+    let store_within = async |store: &Arc<Store>, key: &str, bytes: usize| {
+        let mut unit = store.begin().with_limit(&limit);
+        unit.put(data(key), vec![0; bytes], IndexColumns::default());
+        unit.commit().await.map(drop)
+    };
+    store_within(&pair.one, "m/a", 1_000).await.unwrap();
+    store_within(&pair.other, "m/b", 90_000).await.unwrap();
+    await_end_of_bound(&pair.one, MOST).await;
+    let refused = store_within(&pair.one, "m/c", 20_000).await;
+    assert!(matches!(refused, Err(StoreFault::OverLimit(_))), "{refused:?}");
+    store_within(&pair.one, "m/c", 5_000).await.unwrap();
+    await_end_of_bound(&pair.other, MOST).await;
+    // The rest is in reserve, and each node asks at each commit.
+    let mut number = 0;
+    while store_within(&pair.other, &format!("m/d{number}"), 500).await.is_ok() {
+        store_within(&pair.one, &format!("m/e{number}"), 500).await.ok();
+        number += 1;
+    }
+    assert!(counted(&pair.one).await <= MOST);
+    assert_eq!(counted(&pair.one).await, summed(&pair.one).await);
 }
