@@ -5,6 +5,9 @@
 //! a rotation that needs the unseal key. A rotation adds a term. Old terms stay, so that records
 //! sealed by old terms still open, and a row moves to the newest term at its next write.
 //!
+//! The newest term may be stored before every process of the cluster has read the term. Until then,
+//! the keyring seals by an older term, and opens by all.
+//!
 //! The key of keyed hashes is the same over all terms, so that the names of tokens and leases are
 //! found again.
 
@@ -127,11 +130,14 @@ impl KeyTerm {
 }
 
 /// All terms and the key of keyed hashes.
+#[derive(Clone)]
 pub struct Keyring {
     hash_key: KeyBytes,
     /// The terms before the newest, in ascending order.
     older: Vec<Arc<KeyTerm>>,
     newest: Arc<KeyTerm>,
+    /// The term that seals new records.
+    sealing: Arc<KeyTerm>,
 }
 
 impl Keyring {
@@ -142,7 +148,8 @@ impl Keyring {
     /// [`StoreFault::Unavailable`] if the system gives no randomness.
     pub fn generate(installed: u64) -> Result<Keyring, StoreFault> {
         let newest = KeyTerm::new(FIRST_TERM, installed, cipher::random_key()?);
-        Ok(Keyring { hash_key: cipher::random_key()?, older: Vec::new(), newest })
+        let sealing = Arc::clone(&newest);
+        Ok(Keyring { hash_key: cipher::random_key()?, older: Vec::new(), newest, sealing })
     }
 
     /// Returns this keyring with one more term, which begins at `installed` (store time,
@@ -155,16 +162,53 @@ impl Keyring {
             StoreFault::Unavailable("the key was rotated 4294967295 times, the maximum".into())
         })?;
         let newest = KeyTerm::new(number, installed, cipher::random_key()?);
-        Ok(Keyring {
-            hash_key: self.hash_key.clone(),
-            older: self.terms().map(Arc::clone).collect(),
-            newest,
-        })
+        let older = self.terms().map(Arc::clone).collect();
+        let sealing = Arc::clone(&newest);
+        Ok(Keyring { hash_key: self.hash_key.clone(), older, newest, sealing })
+    }
+
+    /// Returns this keyring as the successor of `present`: the same term as before seals new
+    /// records, and terms of both keyrings keep their counts.
+    #[must_use]
+    pub fn after(&self, present: &Keyring) -> Keyring {
+        let known = |term: &Arc<KeyTerm>| {
+            let same = present.term(term.cipher.term());
+            let same = same.filter(|same| same.cipher.key() == term.cipher.key());
+            Arc::clone(same.unwrap_or(term))
+        };
+        let (older, newest) = (self.older.iter().map(known).collect(), known(&self.newest));
+        let successor = Keyring { older, sealing: Arc::clone(&newest), newest, ..self.clone() };
+        match successor.term(present.sealing.cipher.term()).map(Arc::clone) {
+            Some(sealing) => Keyring { sealing, ..successor },
+            None => successor,
+        }
+    }
+
+    /// Returns this keyring with the term `number` as the term that seals new records, unless a
+    /// later term does or the keyring lacks the term.
+    #[must_use]
+    pub fn sealing_by(&self, number: u32) -> Keyring {
+        let later = self.term(number).filter(|_| number > self.sealing.cipher.term());
+        let sealing = Arc::clone(later.unwrap_or(&self.sealing));
+        Keyring { sealing, ..self.clone() }
+    }
+
+    /// Returns this keyring with the last term before the newest, if there is one, as the term that
+    /// seals new records.
+    #[must_use]
+    pub fn sealing_by_older(&self) -> Keyring {
+        let sealing = Arc::clone(self.older.last().unwrap_or(&self.newest));
+        Keyring { sealing, ..self.clone() }
+    }
+
+    /// Returns the last term of the keyring.
+    pub fn newest(&self) -> &Arc<KeyTerm> {
+        &self.newest
     }
 
     /// Returns the term that seals new records.
-    pub fn newest(&self) -> &Arc<KeyTerm> {
-        &self.newest
+    pub fn sealing(&self) -> &Arc<KeyTerm> {
+        &self.sealing
     }
 
     /// Returns the term with this number.
@@ -220,10 +264,12 @@ impl Keyring {
         }
         let ascending = older.is_sorted_by(|one, next| one.cipher.term() < next.cipher.term());
         let newest = older.pop()?;
+        let sealing = Arc::clone(&newest);
         (rest.is_empty() && ascending).then_some(Keyring {
             hash_key: parse_key(hash_key)?,
             older,
             newest,
+            sealing,
         })
     }
 }
@@ -266,6 +312,24 @@ mod tests {
         assert_ne!(first.newest().cipher.key(), second.newest().cipher.key());
         assert_eq!(second.newest().status().sealed, 0);
         assert_eq!(second.term(1).unwrap().status().sealed, 1);
+    }
+
+    #[test]
+    fn successor_seals_by_term_of_its_predecessor() {
+        let first = Keyring::generate(1).unwrap();
+        first.newest().seal(AssociatedData::of(&HERE, "record"), b"body").unwrap();
+        let stored = Keyring::decode(&first.with_new_term(2).unwrap().encode()).unwrap();
+        let successor = stored.after(&first);
+        let status = |term: &KeyTerm| (term.status().term, term.status().sealed);
+        assert_eq!((status(successor.sealing()), status(successor.newest())), ((1, 1), (2, 0)));
+        assert_eq!(status(successor.sealing_by(2).sealing()), (2, 0));
+        assert_eq!(status(successor.sealing_by(3).sealing()), (1, 1));
+        assert_eq!(status(stored.sealing_by(1).sealing()), (2, 0), "never back");
+        assert_eq!(status(stored.sealing_by_older().sealing()), (1, 0));
+        assert_eq!(status(first.sealing_by_older().sealing()), (1, 1), "the only term");
+        assert_eq!(successor.encode(), stored.encode());
+        let foreign = Keyring::generate(1).unwrap().after(&first);
+        assert_eq!(status(foreign.sealing()), (1, 0), "the number is the same, the key is not");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The rows of the store's identity, by name. Only the layer above knows the meaning of a row.
+//! The rows of the store's identity, by name. Only the layer above knows the meaning of a row,
+//! except for the row of the keyring, of which each read of changes compares the length.
 
 use std::collections::BTreeMap;
 
@@ -8,3 +9,11 @@ pub type MetaRows = BTreeMap<String, Vec<u8>>;
 /// A row with the new value; `None` removes the row. The removal of a missing row changes
 /// nothing.
 pub type MetaChange = (&'static str, Option<Vec<u8>>);
+
+/// Name of the row with the sealed keyring.
+pub const KEYRING: &str = "keyring";
+
+/// Returns whether the rows have the values of the changes.
+pub fn has_changes(rows: &MetaRows, changes: &[MetaChange]) -> bool {
+    changes.iter().all(|(name, value)| rows.get(*name) == value.as_ref())
+}

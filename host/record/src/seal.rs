@@ -1,8 +1,10 @@
 //! The open seal of a cluster: seals and opens records while the store is open, and computes keyed
 //! hashes.
 //!
-//! This file prevents a record sealed under a key that is not on disk yet. A new keyring is stored
-//! before use.
+//! This file prevents a record sealed under a key that is not on disk yet, or that another process
+//! of the cluster does not know yet. A new keyring is stored before use, opens records from then
+//! on, and seals records by its newest term only once the caller knows that every process has read
+//! the keyring.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -87,13 +89,18 @@ impl Seal {
         AssociatedData::of(&self.cluster, what)
     }
 
-    /// Encrypts `body` under the newest term, bound to `label`.
+    /// Encrypts `body` under the sealing term, bound to `label`.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if there is no randomness, or the body is longer than the cipher
     /// allows (256 GiB).
     pub fn seal(&self, label: AssociatedData, body: &[u8]) -> Result<Vec<u8>, StoreFault> {
-        self.keyring().newest().seal(label, body)
+        self.keyring().sealing().seal(label, body)
+    }
+
+    /// Returns whether the bytes are sealed under a later term than all terms of the keyring.
+    pub fn lacks_term_of(&self, sealed: &[u8]) -> bool {
+        cipher::term_of(sealed).is_some_and(|term| term > self.status().term)
     }
 
     /// Returns the body sealed under exactly this label, by any term; `None` for any other bytes.
@@ -117,6 +124,11 @@ impl Seal {
         self.open(self.label("text").text(purpose), &URL_SAFE_NO_PAD.decode(text).ok()?)
     }
 
+    /// Returns whether a text is sealed under a later term than all terms of the keyring.
+    pub fn lacks_term_of_text(&self, text: &str) -> bool {
+        URL_SAFE_NO_PAD.decode(text).is_ok_and(|sealed| self.lacks_term_of(&sealed))
+    }
+
     /// Returns the hasher for keyed hashes.
     pub fn hashes(&self) -> &SecretHasher {
         &self.hashes
@@ -127,16 +139,25 @@ impl Seal {
         self.keyring().newest().status()
     }
 
-    /// Creates a keyring with another term, which begins at `installed` (store time, milliseconds).
-    /// Returns the keyring and its sealed form, which must be stored before [`Seal::install`].
-    /// Rotations must not overlap.
+    /// Creates the successor of the `stored` keyring, with another term that begins at `installed`
+    /// (store time, milliseconds). Returns the successor and its sealed form, which must replace
+    /// the stored keyring before [`Seal::learn`].
     ///
     /// # Errors
-    /// As [`Keyring::with_new_term`].
-    pub fn prepare_rotation(&self, installed: u64) -> Result<(Keyring, Vec<u8>), StoreFault> {
-        let keyring = self.keyring().with_new_term(installed)?;
-        let sealed = self.root.seal_keyring(&self.cluster, &keyring)?;
-        Ok((keyring, sealed))
+    /// As [`Keyring::with_new_term`]; `None` if the stored keyring does not open.
+    pub fn prepare_rotation(
+        &self,
+        stored: &[u8],
+        installed: u64,
+    ) -> Result<Option<(Keyring, Vec<u8>)>, StoreFault> {
+        let Some(stored) = self.root.open_keyring(&self.cluster, stored)? else { return Ok(None) };
+        // Records may be sealed by each term of this process.
+        let next = match is_older(&stored, &self.keyring()) {
+            true => self.keyring().with_new_term(installed)?,
+            false => stored.with_new_term(installed)?,
+        };
+        let sealed = self.root.seal_keyring(&self.cluster, &next)?;
+        Ok(Some((next, sealed)))
     }
 
     /// Seals the root key with another key of the holders, which is split by `config`.
@@ -163,11 +184,37 @@ impl Seal {
         AutomaticRoot::make(&self.root, &self.cluster, (seal, key))
     }
 
-    /// Uses a keyring from now on. The keyring must be on disk.
-    pub fn install(&self, keyring: Keyring) -> KeyStatus {
-        let status = keyring.newest().status();
-        *sync::write(&self.keyring) = Arc::new(keyring);
-        status
+    /// Opens records by all terms of a stored keyring from now on, unless a newer keyring is known.
+    /// New records are sealed by the same term as before.
+    pub fn learn(&self, stored: &Keyring) {
+        let mut present = sync::write(&self.keyring);
+        if is_older(&present, stored) {
+            *present = Arc::new(stored.after(&present));
+        }
+    }
+
+    /// Opens a stored keyring and learns its terms like [`Seal::learn`]. Returns `false` for other
+    /// bytes.
+    ///
+    /// # Errors
+    /// As [`RootKey::open_keyring`].
+    pub fn learn_sealed(&self, stored: &[u8]) -> Result<bool, StoreFault> {
+        let Some(stored) = self.root.open_keyring(&self.cluster, stored)? else { return Ok(false) };
+        self.learn(&stored);
+        Ok(true)
+    }
+
+    /// Seals new records by `term` from now on, unless a later term is in use. Every process that
+    /// opens records must know the term.
+    pub fn seal_by(&self, term: u32) {
+        let mut present = sync::write(&self.keyring);
+        *present = Arc::new(present.sealing_by(term));
+    }
+
+    /// Seals new records by the last term before the newest, if there is one.
+    pub fn seal_by_older(&self) {
+        let mut present = sync::write(&self.keyring);
+        *present = Arc::new(present.sealing_by_older());
     }
 
     /// Returns whether these bytes are one of the keys, for searches of files.
@@ -180,6 +227,11 @@ impl Seal {
     }
 }
 
+/// Returns whether a keyring has fewer terms than another keyring of the same cluster.
+fn is_older(keyring: &Keyring, other: &Keyring) -> bool {
+    keyring.newest().status().term < other.newest().status().term
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,23 +240,50 @@ mod tests {
         Seal::new([7; 16], RootKey::generate().unwrap(), Keyring::generate(1).unwrap())
     }
 
+    /// Returns the successor of the keyring of `seal`.
+    fn next(seal: &Seal) -> Keyring {
+        let stored = seal.root.seal_keyring(&seal.cluster, &seal.keyring()).unwrap();
+        seal.prepare_rotation(&stored, 5).unwrap().unwrap().0
+    }
+
     #[test]
     fn bytes_sealed_before_a_rotation_open_after_it() {
         let seal = seal();
         let before = seal.seal(seal.label("record"), b"body").unwrap();
-        let (rotated, _) = seal.prepare_rotation(5).unwrap();
+        let rotated = next(&seal);
         assert_eq!(
             seal.status(),
             KeyStatus { term: 1, installed: 1, sealed: 1 },
-            "a new key is used only after its installation"
+            "a new key is used only once it is learned"
         );
-        assert_eq!(seal.install(rotated), KeyStatus { term: 2, installed: 5, sealed: 0 });
+        seal.learn(&rotated);
+        let between = seal.seal(seal.label("record"), b"body").unwrap();
+        seal.seal_by(2);
+        assert_eq!(seal.status(), KeyStatus { term: 2, installed: 5, sealed: 0 });
         let after = seal.seal(seal.label("record"), b"body").unwrap();
-        assert_eq!((cipher::term_of(&before), cipher::term_of(&after)), (Some(1), Some(2)));
-        for sealed in [before, after] {
+        let terms = [&before, &between, &after].map(|sealed| cipher::term_of(sealed));
+        assert_eq!(terms, [Some(1), Some(1), Some(2)]);
+        for sealed in [before, between, after] {
             assert_eq!(seal.open(seal.label("record"), &sealed).unwrap().as_slice(), b"body");
         }
         assert_eq!(seal.status().sealed, 1);
+    }
+
+    #[test]
+    fn older_stored_keyring_takes_no_term_away() {
+        let seal = seal();
+        let (first, second) = (seal.keyring(), next(&seal));
+        seal.learn(&second);
+        seal.seal_by(2);
+        let sealed = seal.seal(seal.label("record"), b"body").unwrap();
+        seal.learn(&first);
+        assert_eq!(seal.open(seal.label("record"), &sealed).unwrap().as_slice(), b"body");
+        let stored = seal.root.seal_keyring(&seal.cluster, &first).unwrap();
+        let (third, _) = seal.prepare_rotation(&stored, 9).unwrap().unwrap();
+        seal.learn(&third);
+        assert_eq!(seal.status().term, 3);
+        assert_eq!(seal.open(seal.label("record"), &sealed).unwrap().as_slice(), b"body");
+        assert!(seal.prepare_rotation(b"other", 9).unwrap().is_none());
     }
 
     #[test]
@@ -213,7 +292,9 @@ mod tests {
         let mut sealed = seal.seal(seal.label("record"), b"body").unwrap();
         sealed[4] = 9;
         assert!(seal.open(seal.label("record"), &sealed).is_none());
+        assert!(seal.lacks_term_of(&sealed));
         sealed[4] = 0;
+        assert!(!seal.lacks_term_of(&sealed));
         assert!(seal.open(seal.label("record"), &sealed).is_none());
     }
 
@@ -225,8 +306,8 @@ mod tests {
             text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
             "{text}"
         );
-        let (rotated, _) = seal.prepare_rotation(5).unwrap();
-        seal.install(rotated);
+        seal.learn(&next(&seal));
+        seal.seal_by(2);
         assert_eq!(seal.open_text("batch", &text).unwrap().as_slice(), b"body");
         assert_ne!(seal.seal_text("batch", b"body").unwrap(), text);
         assert!(seal.open_text("other", &text).is_none());

@@ -33,7 +33,7 @@ const FRESH_TIME: Duration = Duration::from_millis(400);
 /// Age of the last written progress at which a node writes its progress again.
 const PROGRESS_AGE: Duration = Duration::from_millis(150);
 /// Maximum time for which the writer of a change waits for other nodes.
-const IN_FORCE_TIME: Duration = Duration::from_millis(500);
+pub(crate) const IN_FORCE_TIME: Duration = Duration::from_millis(500);
 /// Pause between two looks at the progress of other nodes.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum time for which a request waits for a read of changes.

@@ -238,18 +238,29 @@ async fn answer_once_in_force(
 }
 
 /// Attempts the commit anew, with a new plan, while other processes interfere. Pauses between the
-/// attempts, so that two nodes do not repeat at the same moment.
+/// attempts, so that two nodes do not repeat at the same moment. If the commit met a record of a
+/// term that this process has not read, reads the keyring once.
 async fn attempt_repeatedly(
     data: &OpenData,
     works: &[CommitRequest],
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
+    let mut terms = KnownTerms::AsReadSoFar;
     for attempts in 1..MOST_ATTEMPTS {
-        match attempt(data, works).await {
+        match attempt(data, works, &mut terms).await {
             Err(WriteFailure::Interfered) => pause_before(attempts).await,
             outcome => return outcome,
         }
     }
-    attempt(data, works).await
+    attempt(data, works, &mut terms).await
+}
+
+/// The terms of the keyring by which a commit opens records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KnownTerms {
+    /// Another node may have added terms meanwhile.
+    AsReadSoFar,
+    /// A record of another term is damaged.
+    All,
 }
 
 /// Commits `works` in a single transaction, except units whose reads no longer hold.
@@ -260,6 +271,7 @@ async fn attempt_repeatedly(
 async fn attempt(
     data: &OpenData,
     works: &[CommitRequest],
+    terms: &mut KnownTerms,
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
     let database = &data.database;
     if data.cache.is_in_doubt() {
@@ -269,9 +281,16 @@ async fn attempt(
     }
     let mut plan = CommitPlan::default();
     let time = data.time.due();
-    let planned = &mut plan;
+    let mut lacks_term = false;
+    let (planned, lacks) = (&mut plan, &mut lacks_term);
+    let known = *terms;
     let questions = plan::questions_about(works, (&data.stored, &data.changes));
     let committing = database.commit_group(questions, move |committed| {
+        let mut rows = committed.rows.values().flatten();
+        if known == KnownTerms::AsReadSoFar && rows.any(|row| data.lacks_term_of(row)) {
+            *lacks = true;
+            return None;
+        }
         *planned = CommitPlan::make(data, works, committed);
         let planned: &CommitPlan<'_> = planned;
         let mut writes = planned.any_commits().then(|| planned.writes())?;
@@ -281,7 +300,13 @@ async fn attempt(
         writes.identity.extend(time.map(identity::time_row));
         Some(writes)
     });
-    match committing.await {
+    let committed = committing.await;
+    if lacks_term {
+        *terms = KnownTerms::All;
+        data.read_keyring().await.map_err(WriteFailure::Refused)?;
+        return Err(WriteFailure::Interfered);
+    }
+    match committed {
         Ok(TransactionOutcome::Committed) => time.into_iter().for_each(|time| data.time.note(time)),
         Ok(TransactionOutcome::Conflict) => {}
         Err(WriteFailure::Unknown(said)) => match plan.is_stored(database).await {

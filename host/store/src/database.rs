@@ -220,11 +220,26 @@ impl Database {
         &self,
         changes: Vec<MetaChange>,
     ) -> Result<(), IdentityFailure> {
+        self.replace_identity(&[], changes).await.map(drop)
+    }
+
+    /// Makes the changes like [`Database::change_identity`] if the rows are as in `replaced`: a row
+    /// has the value, or is missing. Otherwise, because another process changed a row, the outcome
+    /// is [`TransactionOutcome::Conflict`], and nothing is written.
+    ///
+    /// # Errors
+    /// [`IdentityFailure`].
+    pub(crate) async fn replace_identity(
+        &self,
+        replaced: &[MetaChange],
+        changes: Vec<MetaChange>,
+    ) -> Result<TransactionOutcome, IdentityFailure> {
         match self {
             Self::Sqlite(database) => {
-                database.change_identity(changes).await.map_err(IdentityFailure::Undone)
+                let replacing = database.replace_identity(replaced, changes).await;
+                replacing.map_err(IdentityFailure::Undone)
             }
-            Self::Postgres(database) => database.change_identity(changes).await,
+            Self::Postgres(database) => database.replace_identity(replaced, changes).await,
         }
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct ForeignChanges {
     pub(crate) has_gap: bool,
     /// A node waits until its changes are read.
     pub(crate) is_awaited: bool,
+    /// Length of the sealed keyring in bytes. The keyring grows with each term.
+    pub(crate) keyring_bytes: i64,
     /// The claims of nodes that have ended by the clock of the database.
     pub(crate) expired: Vec<ExpiredClaim>,
     /// The commits that this read has seen.

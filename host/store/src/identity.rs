@@ -21,8 +21,8 @@ use bulkhead_record::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSea
 use bulkhead_record::seal::Seal;
 use bulkhead_wire::hexadecimal;
 pub(crate) use meta::{
-    automatic_rows, copied_rows, holders_rows, keyring_row, migration_position, migration_row,
-    restore_removal, restore_rows, time_row,
+    automatic_rows, copied_rows, holders_rows, keyring_of, keyring_row, migration_position,
+    migration_row, restore_removal, restore_rows, time_row,
 };
 use meta::{number, row};
 

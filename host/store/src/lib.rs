@@ -43,10 +43,10 @@
 //!
 //! ```text
 //! t → activity → alarm → retry_pause → clock → time_mark → server_report → write_condition
-//! → watched_keys → foreign_changes → silent_nodes → followed_keys → change_watch → write_queue
-//! → folders → snapshot_places → postgres → sqlite → database → identity → revision → work → cache
-//! → stored → open_data → plan → committer → store → data_directory → scan → unit → dev_seal
-//! → snapshot → migration
+//! → watched_keys → foreign_changes → silent_nodes → followed_keys → change_watch → keyring_watch
+//! → write_queue → folders → snapshot_places → postgres → sqlite → database → identity → revision
+//! → work → cache → stored → open_data → plan → committer → store → data_directory → scan → unit
+//! → dev_seal → snapshot → migration
 //! ```
 
 pub use bulkhead_record::failpoint;
@@ -63,6 +63,7 @@ mod folders;
 mod followed_keys;
 mod foreign_changes;
 mod identity;
+mod keyring_watch;
 mod migration;
 mod open_data;
 mod plan;

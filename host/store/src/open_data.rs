@@ -1,5 +1,8 @@
 //! The data of an open store, shared by the units of work that read and the committer that writes.
 
+mod keyring_reading;
+
+pub(crate) use keyring_reading::keyring_damaged;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +18,7 @@ use crate::database::Database;
 use crate::folders::FolderNumbers;
 use crate::followed_keys::FollowedKeys;
 use crate::foreign_changes::ExpiredClaim;
+use crate::keyring_watch::KeyringWatch;
 use crate::snapshot_places::SnapshotPlaces;
 use crate::stored::StoredBytes;
 use crate::time_mark::TimeMark;
@@ -44,6 +48,7 @@ pub(crate) struct OpenData {
     pub(crate) snapshots: SnapshotPlaces,
     pub(crate) changes: ChangeWatch,
     pub(crate) followed: FollowedKeys,
+    keyring: KeyringWatch,
     /// The name of this opening.
     pub(crate) epoch: String,
     /// `None` once the store is closed.
@@ -67,7 +72,7 @@ impl OpenData {
             None => cipher::random()?,
         };
         let changes = ChangeWatch::new(database.shared_row());
-        Ok(OpenData {
+        let data = OpenData {
             database,
             epoch: hexadecimal::text(&epoch),
             seal,
@@ -81,8 +86,11 @@ impl OpenData {
             snapshots: SnapshotPlaces::default(),
             changes,
             followed: FollowedKeys::default(),
+            keyring: KeyringWatch::default(),
             directory: Mutex::new(Some(directory)),
-        })
+        };
+        data.begin_keyring();
+        Ok(data)
     }
 
     /// Returns the newest committed record at `address`, from memory if cached.
@@ -109,6 +117,7 @@ impl OpenData {
 
     async fn fetch(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
         let row = self.database.find_row(address).await?;
+        self.know_terms_of(row.iter()).await?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
 
@@ -178,8 +187,8 @@ impl OpenData {
         self.changes.await_others(commit, || self.database.seen_by_all().boxed()).await;
     }
 
-    /// Reads what other nodes committed, evicts what they changed, and writes the progress of this
-    /// node. Returns the claims to be ended.
+    /// Reads what other nodes committed, evicts what they changed, reads the keyring if another node
+    /// replaced the keyring, and writes the progress of this node. Returns the claims to be ended.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
@@ -199,8 +208,9 @@ impl OpenData {
             self.followed.note_changes(&found.addresses);
             self.watched.ring(changed());
         }
+        let is_keyring_new = self.follow_keyring(found.keyring_bytes).await?;
         self.changes.end((number, begun), found.known.clone());
-        if found.is_awaited || self.changes.is_progress_due() {
+        if found.is_awaited || is_keyring_new || self.changes.is_progress_due() {
             let begun = steady_milliseconds();
             if self.database.write_progress(&found.known).await? {
                 self.changes.note_progress(begun);

@@ -277,10 +277,19 @@ impl Store {
         self.seal().seal_text(purpose, body)
     }
 
-    /// Opens a text sealed by [`Store::seal_text`], even before rotations; `None` for any other
-    /// text.
-    pub fn open_text(&self, purpose: &str, text: &str) -> Option<Zeroizing<Vec<u8>>> {
-        self.seal().open_text(purpose, text)
+    /// Opens a text sealed by [`Store::seal_text`], even before rotations, and on any node of a
+    /// shared database; `None` for any other text.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the text is of a term that this node has to read from the
+    /// database, and the database cannot be read.
+    pub async fn open_text(
+        &self,
+        purpose: &str,
+        text: &str,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, StoreFault> {
+        self.data.know_term_of_text(text).await?;
+        Ok(self.seal().open_text(purpose, text))
     }
 
     /// Returns the reason that stopped all writes, if there was one: an I/O error, after which the

@@ -74,7 +74,7 @@ async fn first_release_directory_opens_with_all_records() {
 
     let root = store.keyed_hash("token", b"root");
     assert_eq!(&*read(&store, Space::Token, &root).await.body, b"the root token");
-    let sealed = store.open_text("batch token", SEALED_TEXT.trim()).unwrap();
+    let sealed = store.open_text("batch token", SEALED_TEXT.trim()).await.unwrap().unwrap();
     assert_eq!(sealed.as_slice(), b"a sealed text");
     let policy = read(&store, Space::Core, "policy/orders").await;
     assert_eq!(

@@ -86,10 +86,17 @@ pub(super) fn seal(store: &Store, record: &TokenRecord) -> Result<Secret, Failur
 }
 
 /// Opens a batch token of this cluster, even if the token has ended; `None` for any other text.
-pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
-    let body = store.open_text(PURPOSE, token.expose().strip_prefix(BATCH)?)?;
-    let sealed = BatchTokenContent::from_bytes(&body).ok()?;
-    Some(TokenRecord {
+///
+/// # Errors
+/// 503 if the key of the token has to be read from the database, and cannot be read.
+pub(super) async fn open(store: &Store, token: &Secret) -> Result<Option<TokenRecord>, Failure> {
+    let Some(text) = token.expose().strip_prefix(BATCH) else { return Ok(None) };
+    let body = store.open_text(PURPOSE, text).await?;
+    Ok(body.and_then(|body| BatchTokenContent::from_bytes(&body).ok()).map(record_of))
+}
+
+fn record_of(sealed: BatchTokenContent) -> TokenRecord {
+    TokenRecord {
         accessor: String::new(),
         policies: sealed.policies,
         display_name: sealed.display_name,
@@ -115,7 +122,7 @@ pub(super) fn open(store: &Store, token: &Secret) -> Option<TokenRecord> {
         login: None,
         proof: sealed.proof,
         prover: sealed.prover,
-    })
+    }
 }
 
 /// Returns true if neither the token, its parent nor the auth mount of its login has ended, as seen

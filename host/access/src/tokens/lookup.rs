@@ -16,7 +16,7 @@ pub async fn find(
     if !keys::may_be_token(token) {
         return Ok(None);
     }
-    if let Some(record) = batch::open(store, token) {
+    if let Some(record) = batch::open(store, token).await? {
         return Ok(Some(Caller::batch(store, token, record)));
     }
     let key = keys::of_token(store.hashes(), token);

@@ -1,5 +1,6 @@
 //! The rows of the identity, by name. Numbers are decimal text.
 
+use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::{MetaChange, MetaRows};
 use bulkhead_record::root_seals::{AutomaticRoot, AutomaticSeal, HolderSeal};
 use bulkhead_record::shamir::SealConfig;
@@ -19,7 +20,7 @@ pub(super) mod row {
     pub(in crate::identity) const SEAL_KEY_ID: &str = "seal-key-id";
     pub(in crate::identity) const SEAL_WRAPPED_KEY: &str = "seal-wrapped-key";
     pub(in crate::identity) const SEAL_ROOT: &str = "seal-root";
-    pub(in crate::identity) const KEYRING: &str = "keyring";
+    pub(in crate::identity) use bulkhead_record::meta_rows::KEYRING;
     /// The store time that the data have reached, in milliseconds; absent in data of an earlier
     /// release.
     pub(in crate::identity) const TIME: &str = "time";
@@ -77,6 +78,19 @@ pub(crate) fn migration_position(rows: &MetaRows) -> Option<&[u8]> {
 /// Returns the row of the sealed keyring.
 pub(crate) fn keyring_row(sealed: &[u8]) -> MetaChange {
     (row::KEYRING, Some(sealed.to_vec()))
+}
+
+/// Returns the sealed keyring.
+///
+/// # Errors
+/// [`StoreFault::Refused`] without the row.
+pub(crate) fn keyring_of(rows: &MetaRows) -> Result<&[u8], StoreFault> {
+    rows.get(row::KEYRING).map(Vec::as_slice).ok_or_else(|| {
+        StoreFault::Refused(
+            "the database has lost the row of the keyring; restore the database from a backup"
+                .to_owned(),
+        )
+    })
 }
 
 /// Returns the rows of the root key sealed for the holders, and of the split.

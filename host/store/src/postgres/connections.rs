@@ -59,7 +59,7 @@ const BY_INDEX: &str = "SET LOCAL enable_seqscan = off";
 /// Lets a commit return before the flush, for benchmarks.
 const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
 /// Maximum attempts of a transaction that other processes interfere with.
-const ATTEMPTS: u32 = 8;
+pub(super) const ATTEMPTS: u32 = 8;
 
 /// An open PostgreSQL database.
 pub(crate) struct PostgresDatabase {

@@ -13,11 +13,11 @@ use bulkhead_place::directory;
 use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_place::write_failure::{IdentityFailure, TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::meta_rows::{MetaChange, MetaRows, has_changes};
 use bulkhead_record::rows::SealedRow;
 
 use super::change_rows::CHANGE_COLUMNS;
-use super::connections::{PostgresDatabase, pause_before};
+use super::connections::{ATTEMPTS, PostgresDatabase, pause_before};
 use super::group_commit::RETURN_TIME;
 use super::group_writes;
 use super::node_rows::{self, NODE_COLUMNS};
@@ -118,25 +118,50 @@ impl PostgresDatabase {
         Ok(parse(&found)?)
     }
 
-    /// As [`Database::change_identity`](crate::database::Database::change_identity).
-    pub(crate) async fn change_identity(
+    /// As [`Database::replace_identity`](crate::database::Database::replace_identity).
+    pub(crate) async fn replace_identity(
         &self,
+        replaced: &[MetaChange],
         changes: Vec<MetaChange>,
-    ) -> Result<(), IdentityFailure> {
+    ) -> Result<TransactionOutcome, IdentityFailure> {
         let writes = bulkhead_record::committed_state::GroupWrites {
             identity: changes,
             ..Default::default()
         };
         let statements = group_writes::statements_of(&self.tables, &writes, self.claim());
         let statements = statements.map_err(|error| IdentityFailure::Undone(error.into()))?;
-        match self.write(&statements).await {
+        let outcome = match self.write_if_rows_are(replaced, &statements).await {
             Err(WriteFailure::Unknown(said)) => {
                 self.decide_change(&writes.identity, said).await?;
+                TransactionOutcome::Committed
             }
             written => written.map_err(|failure| IdentityFailure::Undone(failure.into()))?,
-        }
+        };
         self.measure_sizes().await;
-        Ok(())
+        Ok(outcome)
+    }
+
+    /// Runs the statements in a serializable transaction if the rows of the identity are as in
+    /// `replaced`. Repeats the transaction if other processes interfere.
+    async fn write_if_rows_are(
+        &self,
+        replaced: &[MetaChange],
+        statements: &[StatementDraft],
+    ) -> Result<TransactionOutcome, WriteFailure> {
+        let mut attempts = 1;
+        loop {
+            let questions = (!replaced.is_empty()).then(|| all_rows(&self.tables));
+            let plan = |rows: Vec<PgRow>| {
+                Ok(has_changes(&parse(&rows)?, replaced).then(|| statements.to_vec()))
+            };
+            match self.transact(questions, plan).await {
+                Err(WriteFailure::Interfered) if attempts < ATTEMPTS => {
+                    pause_before(attempts).await;
+                    attempts += 1;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Decides about a change with a lost answer, once every transaction that writes is decided.
@@ -170,11 +195,6 @@ impl PostgresDatabase {
         let rows = self.inspect_until(|| Some(all_rows(&self.tables))).await?;
         Ok(has_changes(&parse(&rows)?, changes))
     }
-}
-
-/// Returns whether the rows have the values of the changes.
-fn has_changes(rows: &MetaRows, changes: &[MetaChange]) -> bool {
-    changes.iter().all(|(name, value)| rows.get(*name) == value.as_ref())
 }
 
 /// As [`DatabasePlace::read_identity`](crate::database::DatabasePlace::read_identity).
@@ -245,6 +265,13 @@ pub(super) async fn rows(
 
 fn all_rows(tables: &TableNames) -> StatementDraft {
     StatementDraft::of(format!("SELECT name, value FROM {}", tables.meta))
+}
+
+/// Returns the expression for the length of a row's value in bytes; 0 without the row. `name` is a
+/// name that this program chose.
+pub(super) fn length_of(tables: &TableNames, name: &str) -> String {
+    let text = format!("SELECT octet_length(value) FROM {} WHERE name = '{name}'", tables.meta);
+    format!("coalesce(({text}), 0)::bigint")
 }
 
 fn parse(rows: &[PgRow]) -> Result<MetaRows, PostgresError> {

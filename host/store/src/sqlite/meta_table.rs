@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use sqlx::sqlite::SqliteConnection;
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use bulkhead_place::directory;
 use bulkhead_place::write_failure::TransactionOutcome;
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::meta_rows::{MetaChange, MetaRows, has_changes};
 use bulkhead_record::rows::SealedRow;
 
 use super::connection_options::{finish_rollback, reading};
@@ -78,14 +78,24 @@ impl SqliteDatabase {
         self.readers.read(read).await.map_err(fault_of)
     }
 
-    /// As [`Database::change_identity`](crate::database::Database::change_identity).
-    pub(crate) async fn change_identity(&self, changes: Vec<MetaChange>) -> Result<(), StoreFault> {
-        let mut writes = StatementBatch::default();
+    /// As [`Database::replace_identity`](crate::database::Database::replace_identity).
+    pub(crate) async fn replace_identity(
+        &self,
+        replaced: &[MetaChange],
+        changes: Vec<MetaChange>,
+    ) -> Result<TransactionOutcome, StoreFault> {
+        let (mut questions, mut writes) = (StatementBatch::default(), StatementBatch::default());
+        questions.add(ALL_ROWS);
         change(&mut writes, changes).map_err(fault_of)?;
         // The changes are the writes of the transaction, so that its flush is timed with them.
-        let plan = |_: BatchRows| Ok(TransactionEnd::Commit(writes));
-        self.transact(StatementBatch::default(), plan).await?;
-        Ok(())
+        let plan = |answers: BatchRows| {
+            let rows = parse(answers.first().map(Vec::as_slice).unwrap_or_default())?;
+            Ok(match has_changes(&rows, replaced) {
+                true => TransactionEnd::Commit(writes),
+                false => TransactionEnd::GiveUp,
+            })
+        };
+        Ok(self.transact(questions, plan).await?)
     }
 }
 
@@ -143,6 +153,11 @@ fn unreadable(error: sqlx::Error, path: &Path) -> StoreFault {
     } else {
         fault_of(error)
     }
+}
+
+/// Reads the rows of an answer to [`ALL_ROWS`].
+fn parse(rows: &[SqliteRow]) -> Result<MetaRows, sqlx::Error> {
+    rows.iter().map(|row| Ok((row.try_get("name")?, row.try_get("value")?))).collect()
 }
 
 /// Returns all rows of `meta`.

@@ -54,6 +54,8 @@ impl Unit {
         let fetch = limit.saturating_add(u32::try_from(deleted).unwrap_or(u32::MAX));
         let page = self.read_page(&range, fetch, most_bytes).await?;
         self.remember_page(range.clone(), fetch, &page)?;
+        let committed = page.rows.iter().filter_map(|(_, _, row)| row.as_ref());
+        self.store.data().know_terms_of(committed).await?;
         let merged = self.merge_page(&range, page)?;
         let mut bytes = 0;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);

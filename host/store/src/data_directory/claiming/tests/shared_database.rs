@@ -20,13 +20,13 @@ use bulkhead_place::claim_watch::{ClaimTimes, NodeSharing};
 use bulkhead_record::committed_state::GroupWrites;
 
 /// Two nodes on one database.
-struct Pair {
-    _directories: (ScratchDirectory, ScratchDirectory),
-    one: Arc<Store>,
-    other: Arc<Store>,
+pub(super) struct Pair {
+    pub(super) directories: (ScratchDirectory, ScratchDirectory),
+    pub(super) one: Arc<Store>,
+    pub(super) other: Arc<Store>,
 }
 
-async fn open_shared(
+pub(super) async fn open_shared(
     scratch: &ScratchDirectory,
     times: ClaimTimes,
 ) -> Result<Arc<Store>, StoreFault> {
@@ -38,7 +38,7 @@ async fn open_shared(
 }
 
 impl Pair {
-    async fn open() -> Pair {
+    pub(super) async fn open() -> Pair {
         Pair::open_with(ClaimTimes::default(), ClaimTimes::default()).await
     }
 
@@ -48,11 +48,11 @@ impl Pair {
         let beside = scratch.beside();
         let one = open_shared(&scratch, of_one).await.unwrap();
         let other = open_shared(&beside, of_other).await.unwrap();
-        Pair { _directories: (scratch, beside), one, other }
+        Pair { directories: (scratch, beside), one, other }
     }
 
     /// Waits until `other` has read everything that is committed so far.
-    async fn catch_up(&self) {
+    pub(super) async fn catch_up(&self) {
         self.other.data().changes.await_next().await.unwrap();
     }
 }
@@ -178,7 +178,7 @@ async fn forgotten_changes_empty_the_memory() {
 #[tokio::test]
 async fn node_alone_and_sharing_node_refuse_each_other() {
     let pair = Pair::open().await;
-    let alone = pair._directories.0.beside();
+    let alone = pair.directories.0.beside();
     let Err(StoreFault::Refused(why)) = DataDirectory::hold(alone.options()).await else {
         panic!("a node that knows nothing of the others works beside them");
     };

@@ -1,0 +1,57 @@
+//! The keyring of a process that shares its database: when to read the stored keyring again, and from
+//! when on to seal by its newest term.
+//!
+//! This file prevents two faults of a rotation on a shared database: records that another node cannot
+//! open, and a record reported as damaged although only its term is new. A process opens records by
+//! each stored term at once, and seals by a term only after the time in which every other node has
+//! read the term or has lost its right to use memory (decision T65): such a node reads the keyring
+//! before it answers again.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_wire::sync;
+
+use crate::change_watch::IN_FORCE_TIME;
+
+/// The state of the keyring of a process.
+#[derive(Default)]
+pub(crate) struct KeyringWatch {
+    state: Mutex<KeyringState>,
+}
+
+#[derive(Default)]
+struct KeyringState {
+    /// Length of the sealed keyring that was read last; 0 before the first read.
+    read_bytes: i64,
+    /// The newest term, and a moment after its read, by the steady clock.
+    learned: Option<(u32, u64)>,
+}
+
+impl KeyringWatch {
+    /// Returns whether a stored keyring of this length has not been read.
+    pub(crate) fn is_unread(&self, bytes: i64) -> bool {
+        sync::lock(&self.state).read_bytes != bytes
+    }
+
+    /// Records that a stored keyring of at least this length was read.
+    pub(crate) fn note_read(&self, bytes: i64) {
+        sync::lock(&self.state).read_bytes = bytes;
+    }
+
+    /// Records that the newest term, `term`, became known just now.
+    pub(crate) fn note_learned(&self, term: u32) {
+        sync::lock(&self.state).learned = Some((term, steady_milliseconds()));
+    }
+
+    /// Returns the newest term once, after the time in which every node has learned of the term.
+    pub(crate) fn take_known_by_all(&self) -> Option<u32> {
+        let mut state = sync::lock(&self.state);
+        let now = steady_milliseconds();
+        let is_known = |since| Duration::from_millis(now.saturating_sub(since)) > IN_FORCE_TIME;
+        let known = state.learned.filter(|(_, since)| is_known(*since))?;
+        state.learned = None;
+        Some(known.0)
+    }
+}
