@@ -1,5 +1,5 @@
 //! The rows of the store's identity, by name. Only the layer above knows the meaning of a row,
-//! except for the row of the keyring, of which each read of changes compares the length.
+//! except for two rows that each read of changes on a shared database looks at.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ pub type MetaChange = (&'static str, Option<Vec<u8>>);
 
 /// Name of the row with the sealed keyring.
 pub const KEYRING: &str = "keyring";
+
+/// Name of the row with the store time of the restore of data that nobody released.
+pub const RESTORED: &str = "restored";
 
 /// Returns whether the rows have the values of the changes.
 pub fn has_changes(rows: &MetaRows, changes: &[MetaChange]) -> bool {

@@ -9,6 +9,7 @@
 mod claiming;
 mod copies;
 mod examining;
+mod properties;
 mod rekey;
 mod restoring;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use bulkhead_record::seal::{Seal, SecretHasher};
 use bulkhead_record::shamir::SealConfig;
 
 pub(crate) use copies::{find_beside, remove_database};
+use properties::DirectoryProperties;
 pub use rekey::RekeyOutcome;
 
 /// A record that is written when the store is created.
@@ -57,20 +59,6 @@ pub struct DataDirectory {
     restoring: Arc<Mutex<()>>,
     claim_times: ClaimTimes,
     sharing: NodeSharing,
-}
-
-struct DirectoryProperties {
-    /// The seals of the root key, which a rekey and a migration change. `None` after a change with
-    /// an unknown outcome: the seals are then read from the database each time.
-    seals: RwLock<Option<DataSeals>>,
-    cluster_name: String,
-}
-
-impl DirectoryProperties {
-    fn of(identity: &StoreIdentity) -> DirectoryProperties {
-        let seals = RwLock::new(Some(identity.seals()));
-        DirectoryProperties { seals, cluster_name: identity.cluster_name() }
-    }
 }
 
 /// Returns the place of the database with the records.
@@ -132,16 +120,27 @@ impl DataDirectory {
         self.clock.now()
     }
 
-    /// Returns the ways in which the data can be opened; `None` if nothing is initialised yet.
+    /// Returns the ways in which the data can be opened; `None` if nothing is initialised yet. On a
+    /// database that other nodes share, the answer is at most a second old.
     ///
     /// # Errors
     /// As [`DataDirectory::hold`], if the database has to be read.
     pub async fn seals(&self) -> Result<Option<DataSeals>, StoreFault> {
         let Some(properties) = self.known().await? else { return Ok(None) };
-        let seals = sync::read(&properties.seals).clone();
-        match seals {
-            Some(seals) => Ok(Some(seals)),
-            None => Ok(identity::read(self.place()).await?.map(|identity| identity.seals())),
+        let is_shared = self.sharing == NodeSharing::Shared;
+        if let Some(seals) = properties.seals(is_shared) {
+            return Ok(Some(seals));
+        }
+        match identity::read(self.place()).await {
+            Ok(found) => {
+                let seals = found.map(|found| found.seals());
+                if is_shared {
+                    properties.note_seals(seals.clone());
+                }
+                Ok(seals)
+            }
+            // The last known seals during an outage of the database.
+            Err(fault) => properties.outdated_seals().map(Some).ok_or(fault),
         }
     }
 

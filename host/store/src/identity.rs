@@ -22,7 +22,7 @@ use bulkhead_record::seal::Seal;
 use bulkhead_wire::hexadecimal;
 pub(crate) use meta::{
     automatic_rows, copied_rows, holders_rows, keyring_of, keyring_row, migration_position,
-    migration_row, restore_removal, restore_rows, time_row,
+    migration_row, restore_rows, restored_row, time_row,
 };
 use meta::{number, row};
 
@@ -73,8 +73,8 @@ impl StoreIdentity {
 
     /// Returns the rows of the identity.
     pub(crate) fn rows(&self) -> Vec<MetaChange> {
-        let mut rows: Vec<MetaChange> = self.holders.iter().flat_map(holders_rows).collect();
-        rows.extend(self.automatic.iter().flat_map(|automatic| automatic_rows(Some(automatic))));
+        let mut rows = seal_rows(self.holders(), self.automatic());
+        rows.retain(|(_, value)| value.is_some());
         rows.extend([
             (row::FORMAT, Some(FORMAT.as_bytes().to_vec())),
             (row::CLUSTER, Some(self.cluster.to_vec())),
@@ -225,6 +225,16 @@ impl StoreIdentity {
         }
         name
     }
+}
+
+/// Returns the rows of both seals of the root key; a seal that is missing has no rows.
+pub(crate) fn seal_rows(
+    holders: Option<&HolderSeal>,
+    automatic: Option<&AutomaticRoot>,
+) -> Vec<MetaChange> {
+    let mut rows = holders_rows(holders);
+    rows.extend(automatic_rows(automatic));
+    rows
 }
 
 /// Reads the identity of the database at `place` without writing to the database; `None` if

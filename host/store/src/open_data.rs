@@ -5,6 +5,7 @@ mod keyring_reading;
 pub(crate) use keyring_reading::keyring_damaged;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use tokio::sync::Mutex;
@@ -49,6 +50,8 @@ pub(crate) struct OpenData {
     pub(crate) changes: ChangeWatch,
     pub(crate) followed: FollowedKeys,
     keyring: KeyringWatch,
+    /// A node of the shared database released the data, or the data never were restored.
+    released: AtomicBool,
     /// The name of this opening.
     pub(crate) epoch: String,
     /// `None` once the store is closed.
@@ -87,6 +90,7 @@ impl OpenData {
             changes,
             followed: FollowedKeys::default(),
             keyring: KeyringWatch::default(),
+            released: AtomicBool::new(false),
             directory: Mutex::new(Some(directory)),
         };
         data.begin_keyring();
@@ -208,6 +212,9 @@ impl OpenData {
             self.followed.note_changes(&found.addresses);
             self.watched.ring(changed());
         }
+        if !found.is_restored {
+            self.released.store(true, Ordering::Relaxed);
+        }
         let is_keyring_new = self.follow_keyring(found.keyring_bytes).await?;
         self.changes.end((number, begun), found.known.clone());
         if found.is_awaited || is_keyring_new || self.changes.is_progress_due() {
@@ -217,6 +224,11 @@ impl OpenData {
             }
         }
         Ok(silent.note(&found.expired, (begun, self.database.claim_silence())))
+    }
+
+    /// Returns whether a read of changes found no note of a restore.
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.load(Ordering::Relaxed)
     }
 
     /// Returns the number of the folder `name`, which changes with each commit that writes in the

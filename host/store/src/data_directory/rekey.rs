@@ -4,18 +4,20 @@
 //! This file prevents data that no key opens, and data that two sets of shares open. The root key
 //! sealed by the new key and its description replace the old ones in a single transaction; the root
 //! key itself, the keyring and all records stay.
+//!
+//! A change replaces exactly the seals that this process read, and a rekey the seal of the holders
+//! whose key was proven: if another node of a shared database changed a seal meanwhile, nothing is
+//! stored.
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use bulkhead_wire::sync;
-
 use super::DataDirectory;
 use crate::identity::{self, StoreIdentity};
 use crate::store::Store;
-use bulkhead_place::write_failure::IdentityFailure;
+use bulkhead_place::write_failure::{IdentityFailure, TransactionOutcome};
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaChange;
@@ -42,8 +44,17 @@ enum SealChange {
 impl SealChange {
     fn rows(&self) -> Vec<MetaChange> {
         match self {
-            SealChange::Holders(holders) => identity::holders_rows(holders),
+            SealChange::Holders(holders) => identity::holders_rows(Some(holders)),
             SealChange::Automatic(seal) => identity::automatic_rows(seal.as_ref()),
+        }
+    }
+
+    /// Returns the rows that the change relies on. `proven` is the seal of the holders whose key was
+    /// proven, if any.
+    fn replaced(&self, present: &StoreIdentity, proven: Option<&HolderSeal>) -> Vec<MetaChange> {
+        match self {
+            SealChange::Holders(_) => identity::holders_rows(proven.or(present.holders())),
+            SealChange::Automatic(_) => identity::seal_rows(present.holders(), present.automatic()),
         }
     }
 
@@ -57,7 +68,8 @@ impl SealChange {
 
 impl DataDirectory {
     /// Returns `true` if one of `keys` is the key of the holders of the open `store`. The caller
-    /// prevents a rekey meanwhile.
+    /// prevents a rekey of this process meanwhile; [`DataDirectory::rekey`] refuses to replace the
+    /// key of a later rekey of another node.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read; [`StoreFault::Refused`] if a
@@ -73,7 +85,12 @@ impl DataDirectory {
         let identity = self.identity_of(store).await?;
         for key in keys {
             match identity.open(&key, &self.name()) {
-                Ok(_) => return Ok(true),
+                Ok(_) => {
+                    if let Some(properties) = self.properties() {
+                        properties.note_proven(identity.holders().cloned());
+                    }
+                    return Ok(true);
+                }
                 Err(StoreFault::WrongKey) => {}
                 Err(other) => return Err(other),
             }
@@ -87,7 +104,8 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if `config` breaks the rules of [`SealConfig::new`];
-    /// [`StoreFault::Unavailable`] if the new key could not be stored: the old key stays in use.
+    /// [`StoreFault::Unavailable`] if the new key could not be stored, or another node changed the
+    /// key meanwhile: the present key stays in use.
     pub async fn rekey(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -153,12 +171,18 @@ impl DataDirectory {
         store: &Store,
         change: SealChange,
     ) -> Result<RekeyOutcome, StoreFault> {
-        let written = store.database().change_identity(change.rows()).await;
+        let present = self.identity_of(store).await?;
+        let proven = self.properties().and_then(|properties| properties.proven());
+        let replaced = change.replaced(&present, proven.as_ref());
+        let written = store.database().replace_identity(&replaced, change.rows()).await;
         // If the answer was lost, the result is looked up: without it the caller could not tell
         // which shares to keep.
         let (seals, outcome) = match (written, self.identity_of(store).await) {
-            (Ok(()), Ok(stored)) => (Some(stored.seals()), RekeyOutcome::Stored),
-            (Ok(()), Err(_)) => (None, RekeyOutcome::Stored),
+            (Ok(TransactionOutcome::Conflict), _) => return Err(changed_meanwhile()),
+            (Ok(TransactionOutcome::Committed), Ok(stored)) => {
+                (Some(stored.seals()), RekeyOutcome::Stored)
+            }
+            (Ok(TransactionOutcome::Committed), Err(_)) => (None, RekeyOutcome::Stored),
             (Err(_), Ok(stored)) if change.is_in(&stored) => {
                 (Some(stored.seals()), RekeyOutcome::Stored)
             }
@@ -170,7 +194,10 @@ impl DataDirectory {
             (Err(failure), _) => (None, RekeyOutcome::InDoubt(failure.into())),
         };
         if let Some(properties) = self.properties() {
-            *sync::write(&properties.seals) = seals;
+            properties.note_seals(seals);
+            if let (SealChange::Holders(_), RekeyOutcome::Stored) = (&change, &outcome) {
+                properties.note_proven(None);
+            }
         }
         Ok(outcome)
     }
@@ -179,4 +206,12 @@ impl DataDirectory {
         let rows = store.database().identity_rows().await?;
         StoreIdentity::of_rows(&rows, &self.name())
     }
+}
+
+fn changed_meanwhile() -> StoreFault {
+    StoreFault::Unavailable(
+        "another node changed the seals of the data meanwhile; nothing was stored; look at the \
+         seal's status, and begin again with the present shares"
+            .to_owned(),
+    )
 }

@@ -26,7 +26,7 @@ pub(super) mod row {
     pub(in crate::identity) const TIME: &str = "time";
     /// The store time at which the data were restored from a snapshot, in milliseconds. No due work
     /// runs before a person removes the row.
-    pub(in crate::identity) const RESTORED: &str = "restored";
+    pub(in crate::identity) use bulkhead_record::meta_rows::RESTORED;
     /// The position of a migration that is not complete, instead of all rows above.
     pub(in crate::identity) const MIGRATION: &str = "migration";
     /// The place to which the data were migrated.
@@ -93,13 +93,14 @@ pub(crate) fn keyring_of(rows: &MetaRows) -> Result<&[u8], StoreFault> {
     })
 }
 
-/// Returns the rows of the root key sealed for the holders, and of the split.
-pub(crate) fn holders_rows(holders: &HolderSeal) -> Vec<MetaChange> {
-    let HolderSeal { config, root } = holders;
+/// Returns the rows of the root key sealed for the holders, and of the split; the removal of these
+/// rows if nobody holds shares.
+pub(crate) fn holders_rows(holders: Option<&HolderSeal>) -> Vec<MetaChange> {
+    let count = |number: u8| number.to_string().into_bytes();
     vec![
-        (row::SHARES, Some(config.shares.to_string().into_bytes())),
-        (row::THRESHOLD, Some(config.threshold.to_string().into_bytes())),
-        (row::ROOT, Some(root.clone())),
+        (row::SHARES, holders.map(|holders| count(holders.config.shares))),
+        (row::THRESHOLD, holders.map(|holders| count(holders.config.threshold))),
+        (row::ROOT, holders.map(|holders| holders.root.clone())),
     ]
 }
 
@@ -152,13 +153,12 @@ pub(super) fn read_automatic(rows: &MetaRows) -> Result<Option<AutomaticRoot>, &
 /// that the data have reached becomes `at`, unless it is later.
 pub(crate) fn restore_rows(rows: &MetaRows, at: u64) -> Vec<MetaChange> {
     let reached = rows.get(row::TIME).and_then(|text| number(text)).unwrap_or_default();
-    let note = at.to_string().into_bytes();
-    vec![time_row(reached.max(at)), (row::RESTORED, Some(note))]
+    vec![time_row(reached.max(at)), restored_row(Some(at))]
 }
 
-/// Returns the removal of the note of a restore.
-pub(crate) fn restore_removal() -> MetaChange {
-    (row::RESTORED, None)
+/// Returns the note of a restore at the store time `at`, or the removal of the note.
+pub(crate) fn restored_row(at: Option<u64>) -> MetaChange {
+    (row::RESTORED, at.map(|at| at.to_string().into_bytes()))
 }
 
 /// Returns the row of the store time that the data have reached.

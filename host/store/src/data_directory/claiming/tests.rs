@@ -2,6 +2,7 @@
 //! commits.
 
 mod shared_database;
+mod shared_identity;
 mod shared_keyring;
 
 use std::fs;

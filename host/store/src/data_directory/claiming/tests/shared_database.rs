@@ -30,11 +30,25 @@ pub(super) async fn open_shared(
     scratch: &ScratchDirectory,
     times: ClaimTimes,
 ) -> Result<Arc<Store>, StoreFault> {
-    let options = scratch.options();
-    let mut directory = DataDirectory::hold_uninspected(options, StoreClock::system()).unwrap();
+    hold_shared(scratch, times).await?.open(SealKey::from_bytes([1; 32])).await
+}
+
+pub(super) async fn hold_shared(
+    scratch: &ScratchDirectory,
+    times: ClaimTimes,
+) -> Result<Arc<DataDirectory>, StoreFault> {
+    hold_shared_by(scratch, times, StoreClock::system()).await
+}
+
+pub(super) async fn hold_shared_by(
+    scratch: &ScratchDirectory,
+    times: ClaimTimes,
+    clock: StoreClock,
+) -> Result<Arc<DataDirectory>, StoreFault> {
+    let mut directory = DataDirectory::hold_uninspected(scratch.options(), clock).unwrap();
     (directory.sharing, directory.claim_times) = (NodeSharing::Shared, times);
     directory.inspect().await?;
-    Arc::new(directory).open(SealKey::from_bytes([1; 32])).await
+    Ok(Arc::new(directory))
 }
 
 impl Pair {
