@@ -11,6 +11,10 @@
 //! Store time does not go back between two processes either. The data contain a mark of the store
 //! time that was reached; if the system's clock is behind the mark, store time continues from the
 //! mark. Otherwise a restart with the clock set back would prolong every token and lease.
+//!
+//! On a database that several nodes share, store time follows the clock of the database server
+//! (`crate::database_clock`), and never goes back either: store time stands still for the
+//! milliseconds of a correction.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -28,9 +32,11 @@ const REPORTED_JUMP_MS: u64 = 1_000;
 pub(crate) struct StoreClock {
     read: Box<dyn Fn() -> ClockReadings + Send + Sync>,
     began: ClockReadings,
-    /// Milliseconds by which store time is ahead of the system's clock as read at the start of the
-    /// process.
-    lead: AtomicU64,
+    /// Milliseconds by which store time is ahead (negative: behind) of the system's clock as read
+    /// at the start of the process.
+    lead: AtomicI64,
+    /// The latest time that was returned. Each millisecond is written once.
+    latest: AtomicU64,
     /// Lead of the system's clock at the last report, in milliseconds.
     told: AtomicI64,
     /// A finding that the system's clock was behind the mark, until the operator is told.
@@ -46,7 +52,8 @@ pub(crate) struct ClockReadings {
     pub(crate) steady: u64,
 }
 
-/// A change of the system's clock while the process ran. Store time continued unchanged.
+/// A change of the system's clock while the process ran. Store time continued unchanged, or, on a
+/// shared database, with the clock of the database server, which may have been set instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
     /// Milliseconds by which the clock was set ahead (negative: back) since the last report.
@@ -80,15 +87,39 @@ impl StoreClock {
         StoreClock {
             read: Box::new(read),
             began,
-            lead: AtomicU64::new(0),
+            lead: AtomicI64::new(0),
+            latest: AtomicU64::new(0),
             told: AtomicI64::new(0),
             behind: Mutex::default(),
         }
     }
 
-    /// Returns the store time now.
+    /// Returns the store time now, never earlier than at an earlier call.
     pub(crate) fn now(&self) -> u64 {
-        self.at((self.read)())
+        let now = self.at((self.read)());
+        let latest = self.latest.load(Ordering::Relaxed);
+        match now <= latest {
+            true => latest,
+            false => self.latest.fetch_max(now, Ordering::Relaxed).max(now),
+        }
+    }
+
+    /// Returns the reading of the clock that cannot be set, in milliseconds since an arbitrary
+    /// moment.
+    pub(crate) fn steady_time(&self) -> u64 {
+        (self.read)().steady
+    }
+
+    /// Returns the milliseconds by which store time is ahead of the clock that cannot be set.
+    pub(crate) fn steady_offset(&self) -> i64 {
+        let began = signed(self.began.system).saturating_sub(signed(self.began.steady));
+        began.saturating_add(self.lead.load(Ordering::Relaxed))
+    }
+
+    /// Corrects store time by `by` milliseconds. After a negative correction, store time stands
+    /// still until it has caught up.
+    pub(crate) fn correct(&self, by: i64) {
+        self.lead.fetch_add(by, Ordering::Relaxed);
     }
 
     /// Returns the system's clock now, in milliseconds since 1970.
@@ -116,7 +147,7 @@ impl StoreClock {
         if behind == 0 {
             return;
         }
-        self.lead.fetch_add(behind, Ordering::Relaxed);
+        self.lead.fetch_add(signed(behind), Ordering::Relaxed);
         self.told.store(signed(readings.system).saturating_sub(signed(mark)), Ordering::Relaxed);
         if behind >= REPORTED_JUMP_MS {
             let found = ClockBehind { system: readings.system, store: mark };
@@ -139,7 +170,7 @@ impl StoreClock {
     fn at(&self, readings: ClockReadings) -> u64 {
         let passed = readings.steady.saturating_sub(self.began.steady);
         let lead = self.lead.load(Ordering::Relaxed);
-        self.began.system.saturating_add(lead).saturating_add(passed)
+        self.began.system.saturating_add_signed(lead).saturating_add(passed)
     }
 }
 
@@ -260,6 +291,21 @@ pub(crate) mod tests {
         assert_eq!(clock.lag(), 0);
         assert_eq!(clock.jump(), Some(ClockJump { by: TEN_YEARS, ahead: 0 }));
         assert_eq!(clock.now(), mark + 5_000);
+    }
+
+    #[test]
+    fn corrected_time_stands_still_and_never_goes_back() {
+        let hands = TestClock::new();
+        let clock = hands.clock();
+        let (began, offset) = (clock.now(), clock.steady_offset());
+        clock.correct(-500);
+        assert_eq!((clock.now(), clock.steady_offset()), (began, offset - 500));
+        hands.pass(499);
+        assert_eq!(clock.now(), began);
+        hands.pass(2);
+        assert_eq!(clock.now(), began + 1);
+        clock.correct(700);
+        assert_eq!(clock.now(), began + 701);
     }
 
     #[test]

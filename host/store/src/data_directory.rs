@@ -6,6 +6,7 @@
 //! While the data are sealed, no key of the data is in memory; the key of a static seal is in the
 //! settings of the service.
 
+mod beginning_time;
 mod claiming;
 mod copies;
 mod examining;

@@ -36,6 +36,8 @@ pub(crate) struct ForeignChanges {
     pub(crate) is_awaited: bool,
     /// Length of the sealed keyring in bytes. The keyring grows with each term.
     pub(crate) keyring_bytes: i64,
+    /// The clock of the database during the read, in milliseconds since 1970.
+    pub(crate) database_time: Option<u64>,
     /// The data were restored, and wait for a release.
     pub(crate) is_restored: bool,
     /// The claims of nodes that have ended by the clock of the database.

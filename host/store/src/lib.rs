@@ -42,7 +42,8 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! t → activity → alarm → retry_pause → clock → time_mark → server_report → write_condition
+//! t → activity → alarm → retry_pause → clock → database_clock → time_mark → server_report
+//! → write_condition
 //! → watched_keys → foreign_changes → silent_nodes → followed_keys → change_watch → keyring_watch
 //! → write_queue → folders → snapshot_places → postgres → sqlite → database → identity → revision
 //! → work → cache → stored → open_data → plan → committer → store → data_directory → scan → unit
@@ -58,6 +59,7 @@ mod clock;
 mod committer;
 mod data_directory;
 mod database;
+mod database_clock;
 mod dev_seal;
 mod folders;
 mod followed_keys;

@@ -16,6 +16,7 @@ use crate::cache::{RecordCache, StampedRecord};
 use crate::change_watch::ChangeWatch;
 use crate::clock::StoreClock;
 use crate::database::Database;
+use crate::database_clock::{ClockReading, DatabaseClock};
 use crate::folders::FolderNumbers;
 use crate::followed_keys::FollowedKeys;
 use crate::foreign_changes::ExpiredClaim;
@@ -45,6 +46,7 @@ pub(crate) struct OpenData {
     pub(crate) alarm: WorkerAlarm,
     pub(crate) activity: ActivityCounters,
     pub(crate) time: TimeMark,
+    database_clock: DatabaseClock,
     pub(crate) stored: StoredBytes,
     pub(crate) snapshots: SnapshotPlaces,
     pub(crate) changes: ChangeWatch,
@@ -85,6 +87,7 @@ impl OpenData {
             alarm: WorkerAlarm::default(),
             activity: ActivityCounters::default(),
             time: TimeMark::new(clock),
+            database_clock: DatabaseClock::new(clock),
             stored: StoredBytes::new(changes.is_shared()),
             snapshots: SnapshotPlaces::default(),
             changes,
@@ -192,14 +195,20 @@ impl OpenData {
     }
 
     /// Reads what other nodes committed, evicts what they changed, reads the keyring if another node
-    /// replaced the keyring, and writes the progress of this node. Returns the claims to be ended.
+    /// replaced the keyring, lets store time follow the clock of the database, and writes the
+    /// progress of this node. Returns the claims to be ended.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
     pub(crate) async fn read_changes(&self) -> Result<Vec<ExpiredClaim>, StoreFault> {
         let Some(mut silent) = self.changes.hold_reading().await else { return Ok(Vec::new()) };
         let Some((number, begun, known)) = self.changes.begin() else { return Ok(Vec::new()) };
+        let asked = self.database_clock.steady_time();
         let found = self.database.read_changes(&known).await?;
+        if let Some(database) = found.database_time {
+            let asked = (asked, self.database_clock.steady_time());
+            self.database_clock.follow(&ClockReading { asked, database });
+        }
         if found.has_gap {
             self.cache.clear();
             self.folders.forget();
@@ -224,6 +233,12 @@ impl OpenData {
             }
         }
         Ok(silent.note(&found.expired, (begun, self.database.claim_silence())))
+    }
+
+    /// Moves store time away from the clock of the database.
+    #[cfg(test)]
+    pub(crate) fn correct_clock(&self, by: i64) {
+        self.database_clock.correct(by);
     }
 
     /// Returns whether a read of changes found no note of a restore.

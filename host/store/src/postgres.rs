@@ -56,6 +56,7 @@ mod readers;
 mod row_queries;
 mod schema_rights;
 mod server_address;
+mod server_clock;
 mod server_connector;
 mod server_examination;
 mod server_figures;

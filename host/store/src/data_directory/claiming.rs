@@ -53,7 +53,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// As [`DataDirectory::check_claim`]; [`StoreFault::Refused`] if the data were migrated to
-    /// another database; [`StoreFault::Unavailable`] if the database cannot be opened, or the data
+    /// another database, or the clock of this machine is wrong ([`DataDirectory::begin_time`]); [`StoreFault::Unavailable`] if the database cannot be opened, or the data
     /// were replaced by another cluster meanwhile. The claim is given back.
     pub(super) async fn open_claimed(
         &self,
@@ -63,7 +63,12 @@ impl DataDirectory {
         if !self.has_claims() {
             return Ok((database, found));
         }
-        match self.claim(&database, &found.cluster_name()).await {
+        // A wrong clock takes no claim.
+        let claimed = match self.begin_time(&database).await {
+            Ok(()) => self.claim(&database, &found.cluster_name()).await,
+            Err(fault) => Err(fault),
+        };
+        match claimed {
             Ok(identity) => Ok((database, identity)),
             Err(fault) => {
                 database.close().await;

@@ -206,4 +206,16 @@ impl Database {
             Self::Postgres(database) => database.seen_by_all().await,
         }
     }
+
+    /// Returns the clock of the database server, in milliseconds since 1970; `None` without a
+    /// server.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn read_clock(&self) -> Result<Option<u64>, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(database) => database.read_clock().await,
+        }
+    }
 }

@@ -22,6 +22,7 @@ use super::meta_table;
 use super::node_rows::{self, GATE, number_of};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
+use super::server_clock::{self, CLOCK};
 use super::statement_draft::StatementDraft;
 use super::stored_text::{decode, encode, number};
 
@@ -95,7 +96,7 @@ fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft,
         "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
              coalesce(c.awaited, false) AS is_awaited, \
              CASE WHEN n.shares AND {} THEN n.until::text END AS expired, \
-             {} AS keyring_bytes, {} > 0 AS is_restored FROM {} \
+             {} AS keyring_bytes, {} > 0 AS is_restored, {CLOCK} AS server_time FROM {} \
          WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
         node_rows::expired("n."),
         meta_table::length_of(tables, KEYRING),
@@ -136,6 +137,7 @@ fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, Postgre
         found.is_awaited |= row.try_get::<bool, _>("is_awaited")?;
         found.keyring_bytes = row.try_get("keyring_bytes")?;
         found.is_restored = row.try_get("is_restored")?;
+        found.database_time = server_clock::time_of(row)?;
         // The row after the known commit must be stored, if there is one.
         found.has_gap |= seen.saturating_add(1) < row.try_get("kept")?;
         let last = number_of(row)?;

@@ -15,6 +15,7 @@ use bulkhead_record::fault::StoreFault;
 
 use super::postgres_error::PostgresError;
 use super::readers::discard;
+use super::server_clock;
 use super::server_connector::connect;
 use super::server_settings::{find_doubts, setting};
 use super::statement_draft::StatementDraft;
@@ -23,7 +24,6 @@ use super::statement_draft::StatementDraft;
 const ROUND_TRIPS: u32 = 3;
 /// Settings with the numbers of connections that ordinary users cannot have.
 const RESERVED: [&str; 2] = ["superuser_reserved_connections", "reserved_connections"];
-const CLOCK: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)";
 const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname IS NOT NULL";
 
 /// Examines the server at `place` over a connection of its own.
@@ -85,7 +85,7 @@ async fn used_connections(connection: &mut PgConnection) -> Option<u64> {
 /// Compares the clock of the server with the middle of the question's time.
 async fn clock_lead(connection: &mut PgConnection) -> Option<i64> {
     let begun = system_milliseconds();
-    let server_time = number(connection, CLOCK).await?;
+    let server_time = number(connection, &server_clock::question()).await?;
     let machine_time = begun.midpoint(system_milliseconds());
     Some(server_time.saturating_sub(i64::try_from(machine_time).ok()?))
 }

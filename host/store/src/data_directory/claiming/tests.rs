@@ -4,6 +4,7 @@
 mod shared_database;
 mod shared_identity;
 mod shared_keyring;
+mod shared_time;
 
 use std::fs;
 use std::path::Path;
