@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::node_description::NodeDescription;
 use crate::node_files::{MarkFile, NodeId, process_name};
 use crate::steady_clock::steady_milliseconds;
 use crate::write_failure::CLOSED;
@@ -90,12 +91,14 @@ pub struct ClaimingNode {
     pub times: ClaimTimes,
     /// The other nodes beside the process.
     pub sharing: NodeSharing,
+    /// The node in the lists of other nodes.
+    pub description: NodeDescription,
     /// The file with the last known commit.
     pub mark: Arc<MarkFile>,
 }
 
 impl ClaimingNode {
-    /// Returns this process as a claimant that works alone, with the node and the mark of its data
+    /// Returns this process as a claimant that works alone and has no name, with the node and the mark of its data
     /// directory.
     ///
     /// # Errors
@@ -106,7 +109,8 @@ impl ClaimingNode {
         times: ClaimTimes,
     ) -> Result<ClaimingNode, StoreFault> {
         let (holder, place, mark) = (cipher::random()?, process_name(), Arc::new(mark));
-        Ok(ClaimingNode { holder, node, place, times, sharing: NodeSharing::Alone, mark })
+        let (sharing, description) = (NodeSharing::Alone, NodeDescription::default());
+        Ok(ClaimingNode { holder, node, place, times, sharing, description, mark })
     }
 
     /// Returns the name of the row of the node in the database: the data directory in hexadecimal

@@ -61,7 +61,8 @@ pub fn process_name() -> String {
     format!("process {} on host {}", std::process::id(), host_name())
 }
 
-fn host_name() -> String {
+/// Returns the name of this machine; `unknown` if the kernel does not show a name.
+pub fn host_name() -> String {
     let name = fs::read_to_string(HOST_NAME).unwrap_or_default();
     match name.trim() {
         "" => "unknown".to_owned(),

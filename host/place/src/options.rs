@@ -1,7 +1,9 @@
-//! The location and flushing mode of a store.
+//! The location and flushing mode of a store, and its node.
 
 use std::path::PathBuf;
 
+use crate::claim_watch::NodeSharing;
+use crate::node_description::NodeDescription;
 use crate::postgres_place::PostgresPlace;
 use bulkhead_record::fault::StoreFault;
 
@@ -25,6 +27,10 @@ pub struct StoreOptions {
     pub flushing: FlushPolicy,
     /// The database with the records.
     pub database: DatabaseChoice,
+    /// The other nodes on the database.
+    pub sharing: NodeSharing,
+    /// The node in the lists of other nodes.
+    pub node: NodeDescription,
 }
 
 /// The database of a store.
@@ -57,12 +63,21 @@ impl DatabaseChoice {
 }
 
 impl StoreOptions {
-    /// Returns the options of a store in `directory` with every commit flushed.
+    /// Returns the options of a store in `directory` with every commit flushed, of a node that works
+    /// alone.
     pub fn at(directory: impl Into<PathBuf>) -> StoreOptions {
         StoreOptions {
             directory: directory.into(),
             flushing: FlushPolicy::EveryCommit,
             database: DatabaseChoice::SqliteFile,
+            sharing: NodeSharing::Alone,
+            node: NodeDescription::default(),
         }
+    }
+
+    /// Returns whether other nodes share the database.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.sharing == NodeSharing::Shared
     }
 }

@@ -112,7 +112,7 @@ impl DataDirectory {
         directory::remove_unfinished_restores(&options.directory)?;
         copies::finish_put_back(&options.directory)?;
         let (known, restoring, clock) = (RwLock::default(), Arc::default(), Arc::new(clock));
-        let (claim_times, sharing) = (ClaimTimes::default(), NodeSharing::Alone);
+        let (claim_times, sharing) = (ClaimTimes::default(), options.sharing);
         Ok(DataDirectory { options, clock, lock, known, restoring, claim_times, sharing })
     }
 

@@ -91,8 +91,10 @@ mod write_queue;
 
 pub use activity::{ConnectionUsage, StoreActivity};
 pub use alarm::WorkerAlarm;
+pub use bulkhead_place::claim_watch::NodeSharing;
 pub use bulkhead_place::directory::UNFINISHED_RESTORE;
 pub use bulkhead_place::disk_space::DiskShortage;
+pub use bulkhead_place::node_description::{LivingNode, NodeDescription};
 pub use bulkhead_place::options::{DatabaseChoice, FlushPolicy, StoreOptions};
 pub use bulkhead_place::postgres_place::{
     CONNECT_TIMEOUT_MOST, PasswordSource, PostgresPlace, PostgresServer, PostgresSetting,

@@ -48,6 +48,7 @@ mod login_files;
 mod long_reads;
 mod measured_sizes;
 mod meta_table;
+mod node_list;
 mod node_rows;
 mod pooler_check;
 mod postgres_error;

@@ -8,7 +8,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::DataDirectory;
@@ -16,7 +15,7 @@ use crate::database::{Database, remove_abandoned_restore};
 use crate::identity::{self, StoreIdentity};
 use bulkhead_place::claim_watch::{ClaimTimes, ClaimingNode};
 use bulkhead_place::node_files::{self, KnownCommit, MarkFile, NodeId};
-use bulkhead_place::options::DatabaseChoice;
+use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_place::write_failure::UNUSABLE;
 use bulkhead_record::fault::StoreFault;
 
@@ -34,7 +33,7 @@ impl DataDirectory {
         }
         let node = node_files::read_node(self.path())?;
         let mark = MarkFile::open(self.path(), &properties.cluster_name)?;
-        let claimant = ClaimingNode { sharing: self.sharing, ..self.node_with(node, mark)? };
+        let claimant = self.shared(self.node_with(node, mark)?);
         self.place().check_claim(&claimant).await
     }
 
@@ -148,7 +147,13 @@ impl DataDirectory {
         cluster: &str,
     ) -> Result<ClaimingNode, StoreFault> {
         let claimant = self.node_with(node, MarkFile::open(self.path(), cluster)?)?;
-        Ok(ClaimingNode { sharing: self.sharing, ..claimant })
+        Ok(self.shared(claimant))
+    }
+
+    /// Returns the claimant with the other nodes and the description of the settings.
+    fn shared(&self, claimant: ClaimingNode) -> ClaimingNode {
+        let description = self.options.node.clone();
+        ClaimingNode { sharing: self.sharing, description, ..claimant }
     }
 
     fn node_with(&self, node: Option<NodeId>, mark: MarkFile) -> Result<ClaimingNode, StoreFault> {
@@ -156,15 +161,17 @@ impl DataDirectory {
     }
 }
 
-/// Returns this process, with the data directory `path`, as a claimant of the database of
-/// `cluster`.
+/// Returns this process, with the settings `options`, as a claimant of the database of `cluster`.
 ///
 /// # Errors
 /// As [`MarkFile::open`].
 pub(super) fn claimant(
-    path: &Path,
+    options: &StoreOptions,
     node: Option<NodeId>,
     cluster: &str,
 ) -> Result<ClaimingNode, StoreFault> {
-    ClaimingNode::of_process(node, MarkFile::open(path, cluster)?, ClaimTimes::default())
+    let mark = MarkFile::open(&options.directory, cluster)?;
+    let claimant = ClaimingNode::of_process(node, mark, ClaimTimes::default())?;
+    let description = options.node.clone();
+    Ok(ClaimingNode { sharing: options.sharing, description, ..claimant })
 }

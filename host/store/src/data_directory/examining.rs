@@ -32,7 +32,7 @@ impl DataDirectory {
             None => node_files::check_unmarked(path, &place.name()),
             Some(identity) => {
                 let node = node_files::read_node(path)?;
-                let node = claimant(path, node, &identity.cluster_name())?;
+                let node = claimant(options, node, &identity.cluster_name())?;
                 place.check_claim(&node).await
             }
         }

@@ -7,6 +7,7 @@ use super::{Database, DatabasePlace};
 use crate::foreign_changes::{ExpiredClaim, ForeignChanges, KnownCommits};
 use crate::postgres;
 use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::node_description::LivingNode;
 use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
@@ -161,6 +162,18 @@ impl Database {
         match self {
             Self::Sqlite(_) => Ok(Vec::new()),
             Self::Postgres(database) => database.living_holders().await,
+        }
+    }
+
+    /// Returns the nodes with a claim that share the database, the oldest first; none if this
+    /// process works alone.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn living_nodes(&self) -> Result<Vec<LivingNode>, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(Vec::new()),
+            Self::Postgres(database) => database.living_nodes().await,
         }
     }
 

@@ -68,14 +68,14 @@ impl PostgresDatabase {
         let mut connection = self.begin(&mut writer).await?;
         node_rows::gate_passage(&self.tables).fetch(&mut connection).await?;
         let found = node_rows::find(&mut connection, &self.tables).await?;
-        let verdict = match &found {
-            Some(found) => wait.judge(found, (self.name(), node))?,
-            None => return Err(ClaimFault::Refused(no_row(self.name()))),
-        };
+        let Some(found) = found else { return Err(ClaimFault::Refused(no_row(self.name()))) };
+        let verdict = wait.judge(&found, (self.name(), node))?;
         let taken = match verdict {
             ClaimVerdict::Free => {
                 let mut rows = Vec::new();
-                for statement in held_claim::taking(&self.tables, node)? {
+                let namesakes = found.into_iter().filter(|row| row.has_name_of(node));
+                let namesakes = namesakes.map(|row| row.name).collect();
+                for statement in held_claim::taking(&self.tables, node, namesakes)? {
                     rows = statement.fetch(&mut connection).await?;
                 }
                 rows.first().map(node_rows::number_of).transpose()?

@@ -255,7 +255,7 @@ fn end_of(claim: Duration) -> String {
 }
 
 /// The change of a row that ends its claim.
-const NO_CLAIM: &str = "holder = NULL, place = NULL, since = NULL, until = NULL";
+const NO_CLAIM: &str = "holder = NULL, place = NULL, about = NULL, since = NULL, until = NULL";
 /// The change of a row that counts a commit.
 const COUNT: &str = "commits = commits + 1";
 
@@ -282,7 +282,7 @@ pub(super) fn add_count(
 }
 
 /// Returns the statements that take the claim for `node`, and end the claim of every other node,
-/// unless both share the database: a commit of the other node changes no row from then on. The
+/// unless both share the database and the row is not in `namesakes`: a commit of the other node changes no row from then on. The
 /// opening counts as a commit, and the last statement returns its number: a directory has a mark
 /// from its first opening on. Changes of earlier openings are forgotten: a node that has not read
 /// them has a gap.
@@ -292,27 +292,30 @@ pub(super) fn add_count(
 pub(super) fn taking(
     tables: &TableNames,
     node: &ClaimingNode,
+    namesakes: Vec<String>,
 ) -> Result<[StatementDraft; 4], PostgresError> {
     let (table, until) = (&tables.node, end_of(node.times.claim));
     let name = node.row_name();
     let ending = format!(
         "UPDATE {table} SET {NO_CLAIM} \
-         WHERE name <> $1 AND holder IS NOT NULL AND NOT (shares AND $2)"
+         WHERE name <> $1 AND holder IS NOT NULL \
+             AND (NOT (shares AND $2) OR name = ANY($3))"
     );
     let taking = format!(
-        "INSERT INTO {table} AS present (name, commits, kept, holder, place, shares, since, until) \
-         VALUES ($1, 1, 2, $2, $3, $4, CURRENT_TIMESTAMP, {until}) \
+        "INSERT INTO {table} AS present (name, commits, kept, holder, place, shares, about, since, until) \
+         VALUES ($1, 1, 2, $2, $3, $4, $5, CURRENT_TIMESTAMP, {until}) \
          ON CONFLICT (name) DO UPDATE SET commits = present.commits + 1, \
              kept = present.commits + 2, shares = excluded.shares, \
-             holder = excluded.holder, place = excluded.place, \
+             holder = excluded.holder, place = excluded.place, about = excluded.about, \
              since = excluded.since, until = excluded.until \
          RETURNING present.commits"
     );
     let forgetting = format!("DELETE FROM {} WHERE name = $1", tables.change);
     let shares = node.sharing == NodeSharing::Shared;
-    let ending = StatementDraft::of(ending).with(name.clone())?.with(shares)?;
+    let ending = StatementDraft::of(ending).with(name.clone())?.with(shares)?.with(namesakes)?;
     let forgetting = StatementDraft::of(forgetting).with(name.clone())?;
     let taking = StatementDraft::of(taking).with(name)?.with(node.holder.as_slice())?;
     let progress = node_rows::progress_beginning(tables, &node.row_name())?;
-    Ok([ending, forgetting, progress, taking.with(node.place.as_str())?.with(shares)?])
+    let taking = taking.with(node.place.as_str())?.with(shares)?;
+    Ok([ending, forgetting, progress, taking.with(node.description.to_text())?])
 }

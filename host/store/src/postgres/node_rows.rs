@@ -12,6 +12,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use bulkhead_place::claim_watch::{ClaimingNode, NodeSharing};
+use bulkhead_place::node_description::NodeDescription;
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_record::fault::StoreFault;
 
@@ -29,6 +30,7 @@ pub(super) const NODE_COLUMNS: &str = "commits bigint NOT NULL,
              shares boolean NOT NULL DEFAULT false,
              holder bytea,
              place text,
+             about text,
              since timestamptz,
              until timestamptz";
 
@@ -108,6 +110,7 @@ pub(super) struct NodeRow {
     /// The process shares the database with other nodes.
     pub(super) shares: bool,
     pub(super) place: String,
+    pub(super) about: NodeDescription,
     pub(super) since: String,
     until: String,
     /// By the clock of the database.
@@ -127,7 +130,8 @@ pub(super) async fn find(
 ) -> Result<Option<Vec<NodeRow>>, PostgresError> {
     let text = format!(
         "SELECT name, commits, holder, shares, coalesce(place, '') AS place, \
-             coalesce(since::text, '') AS since, coalesce(until::text, '') AS until, \
+             coalesce(about, '') AS about, coalesce(since::text, '') AS since, \
+             coalesce(until::text, '') AS until, \
              coalesce(until > CURRENT_TIMESTAMP, false) AS is_live, \
              CASE WHEN holder IS NULL AND since > until \
                  THEN extract(epoch FROM since - until)::bigint END AS silence \
@@ -153,11 +157,19 @@ fn parse(row: &PgRow) -> Result<NodeRow, PostgresError> {
         holder: row.try_get("holder")?,
         shares: row.try_get("shares")?,
         place: row.try_get("place")?,
+        about: NodeDescription::parse(row.try_get("about")?),
         since: row.try_get("since")?,
         until: row.try_get("until")?,
         is_live: row.try_get("is_live")?,
         silence: row.try_get("silence")?,
     })
+}
+
+impl NodeRow {
+    /// Returns whether another data directory has the name of `node`.
+    pub(super) fn has_name_of(&self, node: &ClaimingNode) -> bool {
+        self.name != node.row_name() && self.about.is_namesake(&node.description)
+    }
 }
 
 /// The meaning of the found rows for a node that wants to take its claim.
@@ -177,7 +189,8 @@ pub(super) struct ClaimWait {
 }
 
 impl ClaimWait {
-    /// Judges the rows for `node`. A claim of the same data directory is free, because the lock of
+    /// Judges the rows for `node`. The claims of nodes that share the database with `node` and have
+    /// other names are left alone. A claim of the same data directory is free, because the lock of
     /// the directory proves that its process is dead. A claim that nobody renews for its whole time
     /// is free, too, whatever the clock of the database says. A claim that expired by the clock of
     /// the database is free after the silence of its times.
@@ -198,10 +211,11 @@ impl ClaimWait {
         }
         let mut verdict = ClaimVerdict::Free;
         let shares = node.sharing == NodeSharing::Shared;
-        let is_obstacle =
-            |row: &&NodeRow| row.name != name && row.holder.is_some() && !(shares && row.shares);
-        for other in rows.iter().filter(is_obstacle) {
-            if self.judge_other(other, (database, node))? == ClaimVerdict::Pending {
+        let others = rows.iter().filter(|row| row.name != name && row.holder.is_some());
+        for other in others {
+            let is_companion = shares && other.shares && !other.has_name_of(node);
+            if !is_companion && self.judge_other(other, (database, node))? == ClaimVerdict::Pending
+            {
                 verdict = ClaimVerdict::Pending;
             }
         }
@@ -220,14 +234,7 @@ impl ClaimWait {
             return Ok(ClaimVerdict::Pending);
         };
         if *holder != found.holder || *until != found.until {
-            return Err(StoreFault::Refused(format!(
-                "{} is in use by another node: {}, since {}; its claim was renewed and lasts until \
-                 {}; a single node at a time works on a database; stop the other node first",
-                database.display(),
-                found.place,
-                found.since,
-                found.until
-            )));
+            return Err(StoreFault::Refused(refusal(found, (database, node))));
         }
         let unchanged = Duration::from_millis(now.saturating_sub(*since));
         let limit = match found.is_live {
@@ -239,4 +246,24 @@ impl ClaimWait {
             false => ClaimVerdict::Pending,
         })
     }
+}
+
+/// Returns the reason why `node` cannot work beside `found`, whose claim was renewed.
+fn refusal(found: &NodeRow, (database, node): (&Path, &ClaimingNode)) -> String {
+    let NodeRow { place, about, since, until, .. } = found;
+    let database = database.display();
+    if found.has_name_of(node) {
+        let NodeDescription { node_id, api_address, .. } = about;
+        return format!(
+            "the node_id {node_id:?} of this server belongs to another node on {database}: {place}, \
+             at {api_address}, since {since}; its claim was renewed and lasts until {until}; nothing \
+             was changed; give each node a node_id of its own in storage \"postgresql\", or stop \
+             the other node first"
+        );
+    }
+    format!(
+        "{database} is in use by another node: {place}, since {since}; its claim was renewed and \
+         lasts until {until}; nodes share a database only if each has ha_enabled = \"true\" in \
+         storage \"postgresql\"; stop the other node first"
+    )
 }

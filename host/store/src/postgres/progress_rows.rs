@@ -68,7 +68,8 @@ fn writing(
     statement.with(lines.collect::<String>())?.with(claim.node.holder.as_slice())
 }
 
-fn parse(seen: &str) -> BTreeMap<&str, i64> {
+/// Parses `seen`: the numbers of commits by the names of rows.
+pub(super) fn parse(seen: &str) -> BTreeMap<&str, i64> {
     let pairs = seen.lines().filter_map(|line| line.split_once(' '));
     pairs.filter_map(|(name, number)| Some((name, number.parse().ok()?))).collect()
 }

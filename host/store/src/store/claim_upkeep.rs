@@ -14,6 +14,7 @@ use super::Store;
 use crate::change_watch::READ_PAUSE;
 use crate::foreign_changes::ExpiredClaim;
 use crate::open_data::OpenData;
+use bulkhead_place::node_description::LivingNode;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_wire::hexadecimal;
 
@@ -132,6 +133,16 @@ impl Store {
         }
         let holders = self.database().living_holders().await?;
         Ok(holders.iter().map(|holder| hexadecimal::text(holder)).collect())
+    }
+
+    /// Returns the nodes that share the database and have a claim, this node among them, the oldest
+    /// first. Empty if this node works alone.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub async fn nodes(&self) -> Result<Vec<LivingNode>, StoreFault> {
+        self.database().check_claim()?;
+        self.database().living_nodes().await
     }
 
     /// Returns the reason why another node has the database, or why the database has lost commits;

@@ -1,6 +1,7 @@
 //! Tests of the claim with two data directories on one database, and of databases that lost
 //! commits.
 
+mod named_nodes;
 mod shared_database;
 mod shared_identity;
 mod shared_keyring;
