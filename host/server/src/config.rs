@@ -51,7 +51,7 @@ use bulkhead_audit::AuditSettings;
 use bulkhead_core::snapshots::ScheduledSnapshot;
 use bulkhead_core::{PluginDirectory, SignatureRules};
 use bulkhead_outbound::ambient::AmbientSources;
-use bulkhead_store::{DatabaseChoice, StoreOptions};
+use bulkhead_store::{DatabaseChoice, NodeDescription, NodeSharing, StoreOptions};
 use bulkhead_wire::duration;
 use bulkhead_wire::failure::quoted;
 use findings::{ConfigError, ConfigFindings};
@@ -120,6 +120,8 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     /// Database with the records.
     pub(crate) database: DatabaseSettings,
+    /// Name of this node, if several nodes share the database.
+    pub(crate) node_id: Option<String>,
     /// Seal of the data.
     pub(crate) seal: SealSettings,
     /// Requests that set an empty server up.
@@ -170,6 +172,7 @@ impl Config {
             scheduler_is_optional: false,
             data: data.to_path_buf(),
             database: DatabaseSettings::Known(DatabaseChoice::SqliteFile),
+            node_id: None,
             seal: SealSettings::Shamir,
             initialize: Vec::new(),
             snapshots: Vec::new(),
@@ -191,7 +194,7 @@ impl Config {
         }
     }
 
-    /// Returns the place of the data.
+    /// Returns the place of the data, and the node of this server.
     ///
     /// # Errors
     /// The unusable source of the connection URL, and the remedy.
@@ -199,10 +202,12 @@ impl Config {
         &self,
         environment: SealEnvironment<'_>,
     ) -> Result<StoreOptions, String> {
-        Ok(StoreOptions {
-            database: self.database.load(environment)?,
-            ..StoreOptions::at(&self.data)
-        })
+        let database = self.database.load(environment)?;
+        let options = StoreOptions { database, ..StoreOptions::at(&self.data) };
+        let Some(node_id) = &self.node_id else { return Ok(options) };
+        let versions = (self.reported_version.as_str(), env!("CARGO_PKG_VERSION"));
+        let node = NodeDescription::on_this_machine((node_id, &self.api_address), versions);
+        Ok(StoreOptions { sharing: NodeSharing::Shared, node, ..options })
     }
 
     /// Returns the configuration with the database that the sources outside of the file name.
@@ -270,6 +275,7 @@ impl Config {
             scheduler_is_optional: false,
             data: PathBuf::new(),
             database: DatabaseSettings::Known(DatabaseChoice::SqliteFile),
+            node_id: None,
             seal,
             initialize: initialize::settings(file),
             snapshots: snapshot::settings(file),
@@ -289,8 +295,8 @@ impl Config {
             telemetry: telemetry::settings(file),
             notices: Vec::new(),
         };
-        let StorageSettings { data, database } = storage::settings(file)?;
-        Some(Self { data, database, ..config })
+        let StorageSettings { data, database, node_id } = storage::settings(file)?;
+        Some(Self { data, database, node_id, ..config })
     }
 }
 

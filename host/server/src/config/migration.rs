@@ -61,7 +61,7 @@ impl MigrationFile {
     }
 
     fn load(self, environment: SealEnvironment<'_>) -> Result<MigrationConfig, String> {
-        let options = |StorageSettings { data, database }: StorageSettings| {
+        let options = |StorageSettings { data, database, .. }: StorageSettings| {
             let database = database.load(environment)?;
             Ok::<_, String>(StoreOptions { database, ..StoreOptions::at(data) })
         };

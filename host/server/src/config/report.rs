@@ -16,6 +16,9 @@ impl fmt::Display for Config {
         if !self.database.is_file() {
             writeln!(f, "keeps its lock and uploads in {}", self.data.display())?;
         }
+        if let Some(node_id) = &self.node_id {
+            writeln!(f, "shares the database with other nodes, as node {node_id}")?;
+        }
         if !self.initialize.is_empty() {
             let names: Vec<&str> =
                 self.initialize.iter().map(|block| block.name.as_str()).collect();

@@ -27,7 +27,7 @@ impl Config {
         let plugins = self.plugin_directory.as_ref().map(|directory| directory.path());
         let members = [
             ("listeners", json!(listeners)),
-            ("storage", json!({ "type": self.database.kind() })),
+            ("storage", self.shown_storage()),
             ("seals", json!([{ "type": self.seal.kind(), "disabled": false }])),
             ("default_lease_ttl", json!(self.default_lease_ttl)),
             ("max_lease_ttl", json!(self.max_lease_ttl)),
@@ -48,6 +48,14 @@ impl Config {
             ("shutdown_timeout", json!(self.shutdown.timeout.as_secs())),
         ];
         members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn shown_storage(&self) -> Value {
+        let kind = self.database.kind();
+        match &self.node_id {
+            None => json!({ "type": kind }),
+            Some(node_id) => json!({ "type": kind, "ha_enabled": true, "node_id": node_id }),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod connection_source;
 mod database_settings;
 mod place_values;
 mod postgres_block;
+mod shared_node;
 
 pub(crate) use database_settings::{ConnectRetries, DatabaseSettings, unverified_server};
 
@@ -16,6 +17,9 @@ use bulkhead_store::DatabaseChoice;
 use std::path::PathBuf;
 
 const SQLITE_WORDS: SectionWords = SectionWords { keys: &["path"], blocks: &[], foreign: &[] };
+
+/// Name of the block of a server.
+const SERVER_BLOCK: &str = "storage";
 
 /// The block that a file needs.
 pub(super) const STORAGE_EXAMPLE: &str = "storage \"sqlite\" { path = \"/var/lib/bulkhead\" }";
@@ -58,11 +62,13 @@ pub(super) struct StorageSettings {
     pub(super) data: PathBuf,
     /// Database with the records.
     pub(super) database: DatabaseSettings,
+    /// Name of this node, if several nodes share the database.
+    pub(super) node_id: Option<String>,
 }
 
 /// Reads the place of the data.
 pub(super) fn settings(file: &ConfigSection<'_>) -> Option<StorageSettings> {
-    settings_of(file, "storage")
+    settings_of(file, SERVER_BLOCK)
 }
 
 /// Reads the place of data in the block `name`, which has the words of `storage`.
@@ -85,8 +91,9 @@ pub(super) fn settings_of(file: &ConfigSection<'_>, name: &'static str) -> Optio
         }
         [Some(sqlite), None] => sqlite_file(&sqlite.section(&SQLITE_WORDS)),
         [None, Some(postgres)] => {
-            let (data, database) = postgres_block::settings(&postgres)?;
-            Some(StorageSettings { data, database })
+            // The blocks of a migration are used by one process.
+            let server = (name == SERVER_BLOCK).then_some(file);
+            postgres_block::settings(&postgres, server)
         }
         [None, None] => None,
     }
@@ -96,7 +103,7 @@ fn sqlite_file(section: &ConfigSection<'_>) -> Option<StorageSettings> {
     let path: ConfigValue<'_> = section.required("path", "\"/var/lib/bulkhead\"")?;
     let data = section.keep(path.path())?;
     let database = DatabaseSettings::Known(DatabaseChoice::SqliteFile);
-    Some(StorageSettings { data, database })
+    Some(StorageSettings { data, database, node_id: None })
 }
 
 fn missing(file: &ConfigSection<'_>, name: &str) -> ConfigError {

@@ -41,6 +41,10 @@ pub(super) async fn check(config: &Config, is_in_use: bool, diagnosis: &mut Diag
     match examine(&options, is_in_use).await {
         Ok(Some(report)) => {
             diagnosis.add(DATABASE, CheckStatus::Ok, format!("{place} can be reached"));
+            if let Some(node_id) = &config.node_id {
+                let message = format!("shared with other nodes, as node {node_id}");
+                diagnosis.add(DATABASE, CheckStatus::Ok, message);
+            }
             add_report(&report, place, is_in_use, diagnosis);
         }
         Ok(None) => {}

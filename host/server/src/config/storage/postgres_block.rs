@@ -6,13 +6,13 @@
 use super::connection_source::{ConnectionSource, written_source};
 use super::database_settings::{ConnectRetries, DatabaseSettings, PostgresSettings};
 use super::place_values::{PARALLEL_MOST, PlaceValues};
+use super::{StorageSettings, shared_node};
 use crate::config::findings::ConfigError;
 use crate::config::section::{
     ConfigSection, ConfigValue, ForeignWord, LabelledBlock, SectionWords, harmless,
 };
 use bulkhead_store::{CONNECT_TIMEOUT_MOST, PasswordSource, PostgresSetting};
 use bulkhead_wire::failure::quoted;
-use std::path::PathBuf;
 
 /// Words of published servers without effect here.
 pub(super) const FOREIGN: &[ForeignWord] = &[
@@ -29,13 +29,14 @@ pub(super) const FOREIGN: &[ForeignWord] = &[
         "the initialisation creates tables that are missing, and names the statements if the user \
          lacks the right; leave the line out",
     ),
-    harmless("ha_table", ONE_NODE),
-    harmless("redirect_addr", ONE_NODE),
-    harmless("cluster_addr", ONE_NODE),
-    harmless("disable_clustering", ONE_NODE),
+    harmless("ha_table", NO_LEADER),
+    harmless("redirect_addr", NO_LEADER),
+    harmless("cluster_addr", NO_LEADER),
+    harmless("disable_clustering", NO_LEADER),
 ];
 
-const ONE_NODE: &str = "a single server uses the tables at a time; leave the line out";
+const NO_LEADER: &str = "nodes have no leader, and meet in the database alone; leave the line out, \
+    and set api_addr at the top of the file";
 
 const WORDS: SectionWords = SectionWords {
     keys: &[
@@ -54,6 +55,7 @@ const WORDS: SectionWords = SectionWords {
         "max_parallel",
         "max_connect_retries",
         "ha_enabled",
+        "node_id",
     ],
     blocks: &[],
     foreign: FOREIGN,
@@ -84,10 +86,14 @@ const TABLE_MAX: usize = 32;
 /// Maximum of `max_connect_retries`.
 const CONNECT_RETRIES_MOST: u64 = 1_000;
 
-/// Reads the block. Returns the local directory and the database; `None`: an error is kept.
-pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<(PathBuf, DatabaseSettings)> {
+/// Reads the block. `server` is the file of a server, which may share the database. `None`: an
+/// error is kept.
+pub(super) fn settings(
+    block: &LabelledBlock<'_>,
+    server: Option<&ConfigSection<'_>>,
+) -> Option<StorageSettings> {
     let section = block.section(&WORDS);
-    let path = section.read("path", ConfigValue::path).unwrap_or_else(|| LOCAL_DIRECTORY.into());
+    let data = section.read("path", ConfigValue::path).unwrap_or_else(|| LOCAL_DIRECTORY.into());
     let source = match section.value("connection_url") {
         Some(value) => section.keep(value.text().and_then(|text| {
             written_source(text)
@@ -95,7 +101,7 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<(PathBuf, DatabaseSe
         })),
         None => Some(ConnectionSource::Variables),
     };
-    refuse_several_nodes(&section);
+    let node_id = shared_node::node_id(&section, server);
     let retries = section.read("max_connect_retries", |value| value.count(0, CONNECT_RETRIES_MOST));
     let values = read_values(&section);
     let settings = PostgresSettings {
@@ -107,20 +113,8 @@ pub(super) fn settings(block: &LabelledBlock<'_>) -> Option<(PathBuf, DatabaseSe
     if let Some(value) = section.value("connection_url") {
         section.keep(settings.check_written().map_err(|why| value.error(why)))?;
     }
-    Some((path, DatabaseSettings::Block(Box::new(settings))))
-}
-
-/// Refuses `ha_enabled = true`, without which the author's other servers would stay outside.
-fn refuse_several_nodes(section: &ConfigSection<'_>) {
-    let Some(value) = section.value("ha_enabled") else { return };
-    match section.keep(value.flag()) {
-        Some(true) => section.refuse(value.error(
-            "one server uses the tables at a time, and a second server is refused; leave the line \
-             out, and start a single server",
-        )),
-        Some(false) => section.notice(&value, ONE_NODE),
-        None => {}
-    }
+    let database = DatabaseSettings::Block(Box::new(settings));
+    Some(StorageSettings { data, database, node_id })
 }
 
 /// Reads the values besides the URL. `None`: errors are kept, one for each unusable value.

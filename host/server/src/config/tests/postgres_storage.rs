@@ -109,8 +109,55 @@ fn words_of_published_servers_are_named_or_refused() {
         "ha_table",
     ];
     assert_eq!(named, words);
-    refuse(&format!("{URL}\n  ha_enabled = \"true\""), 3, &["ha_enabled", "single server"]);
     refuse(&format!("{URL}\n  max_paralel = 3"), 3, &["max_paralel", "max_parallel"]);
+}
+
+const SHARED: &str = "ha_enabled = \"true\"";
+
+/// Returns a file whose node has the address `api` and shares the database, with `lines` in the
+/// block.
+fn shared(api: &str, lines: &str) -> String {
+    format!("{}api_addr = {api:?}\n", block(&format!("{URL}\n  {SHARED}\n  {lines}")))
+}
+
+#[test]
+fn node_that_shares_database_has_name() {
+    for (api, line, name) in [
+        ("https://a.example:8200", "", "a.example:8200"),
+        ("https://a.example", "", "a.example:443"),
+        ("http://[::1]", "", "::1:80"),
+        ("https://a.example:8200", "node_id = \"node-1_a.b:c\"", "node-1_a.b:c"),
+    ] {
+        let config = read(&shared(api, line));
+        assert_eq!((config.node_id.as_deref(), config.notices.len()), (Some(name), 0), "{api}");
+        let options = config.store_options(&|_| None).unwrap();
+        assert!(options.is_shared());
+        assert_eq!((options.node.node_id.as_str(), options.node.api_address.as_str()), (name, api));
+        assert_eq!(options.node.version, config.reported_version);
+        let report = config.to_string();
+        assert!(report.contains(&format!("other nodes, as node {name}\n")), "{report}");
+        assert_eq!(config.shown()["storage"]["node_id"], name);
+    }
+    let alone = read(&block(&format!("{URL}\n  ha_enabled = false")));
+    assert_eq!((alone.node_id.as_deref(), alone.notices.len()), (None, 1));
+    assert!(!alone.store_options(&|_| None).unwrap().is_shared());
+}
+
+#[test]
+fn unusable_nodes_are_refused_with_remedy() {
+    refuse(&format!("{URL}\n  {SHARED}"), 3, &["ha_enabled", "api_addr = \"https://node-1"]);
+    refuse(&format!("{URL}\n  ha_enabled = \"maybe\""), 3, &["\"maybe\" is neither"]);
+    refuse(&format!("{URL}\n  node_id = \"a\""), 3, &["node_id", "write ha_enabled"]);
+    let long = "a".repeat(129);
+    for name in ["", "a b", "ä", "a/b", long.as_str()] {
+        let wrong = only_error(&shared("https://a.example", &format!("node_id = {name:?}")));
+        assert_eq!(wrong.line, 4, "{name}: {wrong}");
+        assert!(wrong.message.contains("such as \"node-1\""), "{wrong}");
+    }
+    let wrong = only_error(&shared(&format!("https://{long}"), ""));
+    assert!(wrong.line == 3 && wrong.message.contains("write node_id = "), "{wrong}");
+    let wrong = only_error(&shared("a.example", ""));
+    assert!(wrong.message.contains("api_addr: \"a.example\""), "{wrong}");
 }
 
 #[test]
