@@ -19,7 +19,6 @@ use crate::file_reception::FileReceptions;
 use crate::pipeline;
 use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::sealing::sealed_failure;
-use bulkhead_core::lifecycle;
 use bulkhead_core::process::ProcessState;
 use bulkhead_core::seal::{SealStatus, ServiceSeal};
 use bulkhead_core::settings::ServiceSettings;
@@ -250,9 +249,6 @@ impl Service {
             let seals = matches!(&found, Ok(Some(found)) if found.endpoint.goes_unrecorded());
             return self.answer_closed(request, seals).await;
         };
-        if let Err(failure) = lifecycle::catch_up(&core).await {
-            return Response::failed(&failure);
-        }
         let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);
         if let Some(prepared) = core.take_restore(&request.id) {
@@ -310,9 +306,6 @@ impl Service {
         let trace = self.begin_trace(&id, caller);
         let context = trace.as_ref().map(|trace| trace.context().clone());
         let served = tokio::spawn(async move {
-            if let Err(failure) = lifecycle::catch_up(&core).await {
-                return RawResponse::failed(&failure);
-            }
             let work = pipeline::handle_raw(core, &service.table, request, in_flight, presence);
             scope::in_request(&id, context, work).await
         });
@@ -343,7 +336,6 @@ impl Service {
         // Dropped with this future.
         let (_caller, presence) = CallerPresence::begin();
         let identified = tokio::spawn(async move {
-            lifecycle::catch_up(&core).await?;
             let is_known = pipeline::identify_raw(core, request, presence).await;
             drop(in_flight);
             is_known

@@ -108,8 +108,8 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Takes over the devices and request headers that another node, which shares the database, made
-    /// or removed through the API.
+    /// Takes over the devices and request headers that another node, which shares the database,
+    /// made or removed through the API.
     ///
     /// A device whose file cannot be opened on this node is logged and counts as failing.
     ///

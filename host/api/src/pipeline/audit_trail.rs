@@ -227,7 +227,7 @@ impl<'a> AuditTrail<'a> {
                     table: self.table.rows(),
                     route,
                     captures,
-                    mount: self.builtin.for_audit(BuiltinMount::running()),
+                    mount: BuiltinMount::running().audited_at(&self.builtin),
                     keeps_any_name: route.is_some_and(|route| route.open_fields)
                         || BuiltinMount::serving(&self.request.path)
                             == Some(BuiltinMount::Cubbyhole),
@@ -236,7 +236,7 @@ impl<'a> AuditTrail<'a> {
                     table: &mount.table,
                     route,
                     captures,
-                    mount: mount.record.for_audit(mount.running()),
+                    mount: mount.running().audited_at(&mount.record),
                     keeps_any_name: mount.table.routes().iter().any(|route| route.verbatim),
                 },
             }

@@ -25,6 +25,7 @@ use bulkhead_access::parking::PlaceClaim;
 use bulkhead_access::request_metrics::{OperationClass, RequestOutcome};
 use bulkhead_access::sealing::InFlight;
 use bulkhead_core::Core;
+use bulkhead_core::lifecycle;
 use bulkhead_core::mounts::{Mount, MountPhase};
 use bulkhead_sandbox::CallerPresence;
 use bulkhead_trace::scope::describe_request;
@@ -51,6 +52,10 @@ pub(crate) async fn handle_raw(
     in_flight: InFlight,
     presence: CallerPresence,
 ) -> RawResponse {
+    if let Err(failure) = lifecycle::catch_up(&core).await {
+        return count(&core, None, RawResponse::failed(&failure));
+    }
+
     // 1. The client's limits, before anything of the request is looked at. Every caller counts as
     //    unauthenticated until the component names the caller.
     let remote = request.remote.0;
@@ -143,6 +148,7 @@ pub(crate) async fn identify_raw(
     request: RawRequest,
     presence: CallerPresence,
 ) -> Result<bool, Failure> {
+    lifecycle::catch_up(&core).await?;
     let mount = find(&core, &request)?;
     if !mount.plugin.description().raw.as_ref().is_some_and(|raw| raw.identifies) {
         return Ok(false);

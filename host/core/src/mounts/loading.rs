@@ -63,8 +63,8 @@ impl Mounts {
         self.set_unavailable(record.clone(), failure.message);
     }
 
-    /// Reads the mount table again. Returns the mounts, as they were before, with outdated sessions:
-    /// the mount is gone, or has other grants or another version by now.
+    /// Reads the mount table again. Returns the mounts, as they were before, with outdated
+    /// sessions: the mount is gone, or has other grants or another version by now.
     ///
     /// # Errors
     /// As [`Mounts::load`].
@@ -130,8 +130,8 @@ impl Mounts {
     /// Serves a record that is newer than the mount in memory. During a migration, the mount in
     /// memory stays, and its fence refuses requests.
     fn take_over(&self, record: MountRecord, sources: MountSources<'_>, check: DataCheck) {
-        let known = self.record_of(&record.uuid);
-        let is_newer = known.is_none_or(|known| known.revision < record.revision);
+        let before = self.record_of(&record.uuid);
+        let is_newer = before.is_none_or(|before| before.revision < record.revision);
         let is_migrated = record.migration.is_some() && self.by_uuid(&record.uuid).is_some();
         if is_newer && !is_migrated {
             let served = self.serve_checked(&record, sources.catalog, check);

@@ -13,6 +13,7 @@ use bulkhead_access::lifecycle_metrics::LifecycleCounts;
 use bulkhead_access::lifetimes::Lifetimes;
 use bulkhead_access::log::Log;
 use bulkhead_access::oidc::TokenHolder;
+use bulkhead_audit::subject::AuditedMount;
 use bulkhead_sandbox::contract;
 use bulkhead_sandbox::{
     Compartment, Grant, GrantPattern, Grants, InstanceReuse, MountablePlugin, Publisher,
@@ -92,6 +93,19 @@ impl<'a> RunningPlugin<'a> {
     /// Returns the state of a mount that waits for `version` of its plugin.
     pub fn waiting_for(version: &'a str) -> Self {
         Self { version, digest: "", is_official: false, usual: &[], ceiling: None }
+    }
+
+    /// Returns the mount of `record`, behind which the plugin runs, for the lines of the audit.
+    pub fn audited_at(self, record: &'a MountRecord) -> AuditedMount<'a> {
+        AuditedMount {
+            path: &record.path,
+            kind: &record.kind,
+            accessor: &record.accessor,
+            version: self.version,
+            digest: self.digest,
+            shown_of_requests: &record.settings.audit_non_hmac_request_keys,
+            shown_of_responses: &record.settings.audit_non_hmac_response_keys,
+        }
     }
 
     /// Describes a plugin behind a mount; `usual` is the list of grants without an operator's

@@ -2,12 +2,10 @@
 
 use super::class::MountClass;
 use super::migration::UnfinishedMigration;
-use super::mount::RunningPlugin;
 use super::settings::MountSettings;
 use super::version::{RollbackRecord, VersionBefore};
 use crate::catalog::PluginType;
 use bulkhead_access::identity::AliasMount;
-use bulkhead_audit::subject::AuditedMount;
 use bulkhead_store::{Address, IndexColumns, Record, Space, Store, StoreFault, Unit};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::name::MountPath;
@@ -144,19 +142,6 @@ impl MountRecord {
             accessor: self.accessor.clone(),
             path: self.path.as_str().to_owned(),
             kind: self.kind.clone(),
-        }
-    }
-
-    /// Returns the mount for the lines of the audit, with the plugin that serves the mount.
-    pub fn for_audit<'a>(&'a self, running: RunningPlugin<'a>) -> AuditedMount<'a> {
-        AuditedMount {
-            path: &self.path,
-            kind: &self.kind,
-            accessor: &self.accessor,
-            version: running.version,
-            digest: running.digest,
-            shown_of_requests: &self.settings.audit_non_hmac_request_keys,
-            shown_of_responses: &self.settings.audit_non_hmac_response_keys,
         }
     }
 

@@ -12,7 +12,7 @@ async fn pair_behind_gate() -> (AnswerGate, Pair) {
     // Without a renewal, the next commit is the commit of the test.
     let one = open_shared(&behind, IDLE).await.unwrap();
     let other = open_shared(&scratch, IDLE).await.unwrap();
-    (gate, Pair { _directories: (behind, scratch), one, other })
+    (gate, Pair { directories: (behind, scratch), one, other })
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn sum_of_nodes_holds_after_foreign_deletions() {
     assert_eq!(numbers(&pair.one, rows).await, [2], "one row is negative");
     pair.one.close().await;
     pair.other.close().await;
-    let scratch = &pair._directories.0;
+    let scratch = &pair.directories.0;
     let alone = scratch.open().await;
     assert_eq!(counted(&alone).await, summed(&alone).await);
     assert_eq!(numbers(&alone, rows).await, [1], "taken over");
