@@ -98,8 +98,8 @@ pub struct ClaimingNode {
 }
 
 impl ClaimingNode {
-    /// Returns this process as a claimant that works alone and has no name, with the node and the mark of its data
-    /// directory.
+    /// Returns this process as a claimant that works alone and has no name, with the node and the
+    /// mark of its data directory.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the system gives no random bytes.

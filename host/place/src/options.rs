@@ -63,8 +63,8 @@ impl DatabaseChoice {
 }
 
 impl StoreOptions {
-    /// Returns the options of a store in `directory` with every commit flushed, of a node that works
-    /// alone.
+    /// Returns the options of a store in `directory`, with every commit flushed, of a node that
+    /// works alone.
     pub fn at(directory: impl Into<PathBuf>) -> StoreOptions {
         StoreOptions {
             directory: directory.into(),

@@ -52,8 +52,9 @@ impl DataDirectory {
     ///
     /// # Errors
     /// As [`DataDirectory::check_claim`]; [`StoreFault::Refused`] if the data were migrated to
-    /// another database, or the clock of this machine is wrong ([`DataDirectory::begin_time`]); [`StoreFault::Unavailable`] if the database cannot be opened, or the data
-    /// were replaced by another cluster meanwhile. The claim is given back.
+    /// another database, or the clock of this machine is wrong ([`DataDirectory::begin_time`]);
+    /// [`StoreFault::Unavailable`] if the database cannot be opened, or the data were replaced by
+    /// another cluster meanwhile. The claim is given back.
     pub(super) async fn open_claimed(
         &self,
         found: StoreIdentity,

@@ -282,10 +282,10 @@ pub(super) fn add_count(
 }
 
 /// Returns the statements that take the claim for `node`, and end the claim of every other node,
-/// unless both share the database and the row is not in `namesakes`: a commit of the other node changes no row from then on. The
-/// opening counts as a commit, and the last statement returns its number: a directory has a mark
-/// from its first opening on. Changes of earlier openings are forgotten: a node that has not read
-/// them has a gap.
+/// unless both share the database and the row is not in `namesakes`: a commit of the other node
+/// changes no row from then on. The opening counts as a commit, and the last statement returns its
+/// number: a directory has a mark from its first opening on. Changes of earlier openings are
+/// forgotten: a node that has not read them has a gap.
 ///
 /// # Errors
 /// As [`HeldClaim::renewal`].
@@ -302,7 +302,8 @@ pub(super) fn taking(
              AND (NOT (shares AND $2) OR name = ANY($3))"
     );
     let taking = format!(
-        "INSERT INTO {table} AS present (name, commits, kept, holder, place, shares, about, since, until) \
+        "INSERT INTO {table} AS present \
+             (name, commits, kept, holder, place, shares, about, since, until) \
          VALUES ($1, 1, 2, $2, $3, $4, $5, CURRENT_TIMESTAMP, {until}) \
          ON CONFLICT (name) DO UPDATE SET commits = present.commits + 1, \
              kept = present.commits + 2, shares = excluded.shares, \

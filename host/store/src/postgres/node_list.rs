@@ -87,8 +87,8 @@ fn count_unread(nodes: &mut [FoundNode]) {
         let seen = progress_rows::parse(&found.seen);
         let others = last.iter().filter(|(name, _)| *name != found.name);
         let unread = others.map(|(name, last)| {
-            let known = seen.get(name.as_str()).copied().unwrap_or_default();
-            u64::try_from(last.saturating_sub(known)).unwrap_or_default()
+            let read_commit = seen.get(name.as_str()).copied().unwrap_or_default();
+            u64::try_from(last.saturating_sub(read_commit)).unwrap_or_default()
         });
         found.node.unread_commits = unread.sum();
     }

@@ -255,10 +255,10 @@ fn refusal(found: &NodeRow, (database, node): (&Path, &ClaimingNode)) -> String 
     if found.has_name_of(node) {
         let NodeDescription { node_id, api_address, .. } = about;
         return format!(
-            "the node_id {node_id:?} of this server belongs to another node on {database}: {place}, \
-             at {api_address}, since {since}; its claim was renewed and lasts until {until}; nothing \
-             was changed; give each node a node_id of its own in storage \"postgresql\", or stop \
-             the other node first"
+            "the node_id {node_id:?} of this server belongs to another node on {database}: \
+             {place}, at {api_address}, since {since}; its claim was renewed and lasts until \
+             {until}; nothing was changed; give each node a node_id of its own in storage \
+             \"postgresql\", or stop the other node first"
         );
     }
     format!(
