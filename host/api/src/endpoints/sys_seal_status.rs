@@ -41,8 +41,7 @@ pub(super) async fn show(seal: &ServiceSeal) -> Result<Response, Failure> {
         "commit_date": date,
         "migration": status.awaits_migration,
         "recovery_seal": status.is_automatic,
-        // The data belong to a single node, wherever they are stored.
-        "ha_enabled": false,
+        "ha_enabled": seal.settings().store.is_shared(),
         "storage_type": seal.settings().store.database.kind(),
     });
     name_cluster(&mut body, status.cluster_id);

@@ -1,5 +1,5 @@
-//! `bulkhead operator members · step-down`: the nodes of the service. A server is the only node
-//! (decision H16), so that there is one member, and stepping down changes nothing.
+//! `bulkhead operator members · step-down`: the nodes of the service. Every node answers (decision
+//! H16), so that stepping down changes nothing.
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(crate) const MEMBERS: Command = Command {
     words: "operator members",
     takes: "",
-    about: "list the nodes of the service; this version has a single node",
+    about: "list the nodes of the service",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: members,
@@ -22,7 +22,7 @@ pub(crate) const MEMBERS: Command = Command {
 pub(crate) const STEP_DOWN: Command = Command {
     words: "operator step-down",
     takes: "",
-    about: "for scripts of Vault: the server is the only node and goes on answering",
+    about: "for scripts of Vault: every node answers, and the server stays active",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: step_down,
@@ -68,5 +68,5 @@ fn step_down(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let answer: ServerAnswer =
         session.ask("stepping down", &ServerRequest::new(Method::PUT, "sys/step-down"))?;
-    session.show_or(&answer, "the server is the only node, and stays active")
+    session.show_or(&answer, "every node answers requests, and the server stays active")
 }
