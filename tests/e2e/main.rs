@@ -57,6 +57,7 @@ mod plugin_sources;
 mod pooled_sessions;
 mod postgres;
 mod postgres_claim;
+mod postgres_nodes;
 mod postgres_places;
 mod postgres_restores;
 mod postgres_storage;
