@@ -13,6 +13,10 @@ pub(crate) fn options(directory: &Path) -> StoreOptions {
     StoreOptions { database, ..StoreOptions::at(directory) }
 }
 
+fn folder_of(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()))
+}
+
 /// A store in its own folder below the system's temporary folder.
 pub(crate) struct TemporaryStore {
     directory: PathBuf,
@@ -22,9 +26,21 @@ pub(crate) struct TemporaryStore {
 impl TemporaryStore {
     /// Creates an empty store; `name` is the name of the test.
     pub(crate) async fn new(name: &str) -> Self {
-        let folder = format!("bulkhead-core-{name}-{}", std::process::id());
-        let directory = std::env::temp_dir().join(folder);
-        let data = DataDirectory::hold(options(&directory)).await.unwrap();
+        let directory = folder_of(name);
+        let options = options(&directory);
+        Self::with(directory, options).await
+    }
+
+    /// Creates an empty store on the database at `url`.
+    pub(crate) async fn at(name: &str, url: &str) -> Self {
+        let directory = folder_of(name);
+        let database = DatabaseChoice::of_url(Some(url)).unwrap();
+        let options = StoreOptions { database, ..StoreOptions::at(&directory) };
+        Self::with(directory, options).await
+    }
+
+    async fn with(directory: PathBuf, options: StoreOptions) -> Self {
+        let data = DataDirectory::hold(options).await.unwrap();
         let key = dev_key(&data).unwrap();
         data.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key), |_| Ok(Vec::new()))
             .await

@@ -6,6 +6,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "runs in tests, which fail by panicking")]
 
+mod commit_relay;
+
+pub use commit_relay::{CommitCut, CommitRelay};
+
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;

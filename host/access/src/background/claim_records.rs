@@ -11,6 +11,10 @@
 //! in the same position. A process takes over the records of its own epoch, because the claims in
 //! memory decide inside of the process.
 //!
+//! A record that does not open counts as held, because another node may have sealed the record with
+//! a key that this process has not read yet. Only a process that is the only living process takes
+//! such a record over.
+//!
 //! Records of dead epochs at addresses that nobody claims again are removed when due work begins.
 //! A snapshot may contain records: after a restore their epochs are dead, and a node that works
 //! alone does not read them.
@@ -26,8 +30,12 @@ use std::time::Duration;
 
 /// Maximum number of attempts to take claims that other nodes take at the same moment.
 const MOST_ATTEMPTS: u32 = 16;
-/// Pause between two attempts to remove a record, while the database cannot be written.
+/// Pause between two attempts to remove records, while the database cannot be written.
 const REMOVAL_PAUSE: Duration = Duration::from_secs(1);
+/// The same pause after a conflict.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
+/// Time for which a caller waits for the removal of the record of an ended claim.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The epochs by which a record of a claim is judged.
 pub(super) enum NodeEpochs {
@@ -43,6 +51,20 @@ pub(super) struct ClaimRecords {
     store: Arc<Store>,
     epochs: NodeEpochs,
     sealing: SealSignal,
+    /// Time for which a caller waits for the removal of the record of an ended claim.
+    pub(super) patience: Duration,
+}
+
+/// The holder in the record of a claim.
+#[derive(Debug, PartialEq, Eq)]
+enum ClaimHolder {
+    /// There is no record.
+    Nobody,
+    /// The process with this epoch.
+    Process(String),
+    /// The record does not open: the record is damaged, or sealed with a key that this process has
+    /// not read yet. Any process may hold the address.
+    Unreadable,
 }
 
 /// The fault for which no record was taken.
@@ -69,6 +91,7 @@ impl ClaimRecords {
             store: Arc::clone(store),
             epochs: NodeEpochs::OfStore,
             sealing: sealing.clone(),
+            patience: RELEASE_PATIENCE,
         })
     }
 
@@ -83,6 +106,7 @@ impl ClaimRecords {
             store: Arc::clone(store),
             epochs: NodeEpochs::Simulated(epoch.to_owned(), Arc::clone(living)),
             sealing: SealSignal::new(&Arc::default()),
+            patience: Duration::from_millis(20),
         }
     }
 
@@ -120,8 +144,9 @@ impl ClaimRecords {
         let (mut free, mut foreign) = (Vec::new(), Vec::new());
         for address in addresses {
             match holder_in(unit, &record_of(address)).await? {
-                Some(holder) if holder != self.own_epoch() => foreign.push((address, holder)),
-                _ => free.push(address),
+                ClaimHolder::Nobody => free.push(address),
+                ClaimHolder::Process(holder) if holder == self.own_epoch() => free.push(address),
+                holder => foreign.push((address, holder)),
             }
         }
         let mut elsewhere = Vec::new();
@@ -129,7 +154,7 @@ impl ClaimRecords {
             // After the records, because the epoch of a new node is in no earlier answer.
             let living = self.living_epochs().await?;
             for (address, holder) in foreign {
-                match living.contains(&holder) {
+                match self.may_live(&holder, &living) {
                     true => elsewhere.push(address.clone()),
                     false => free.push(address),
                 }
@@ -154,36 +179,69 @@ impl ClaimRecords {
     ) -> Result<bool, StoreFault> {
         let record = record_of(address);
         let holder = holder_in(unit, &record).await?;
-        let is_own = holder.as_deref() == Some(self.own_epoch());
+        // A record that does not open is the own record: if another node had taken the address
+        // over, this process could not commit.
+        let is_own = self.is_own(&holder) || holder == ClaimHolder::Unreadable;
         if is_own {
             unit.delete(record);
         }
-        Ok(is_own || holder.is_none())
+        Ok(is_own || holder == ClaimHolder::Nobody)
     }
 
-    /// Removes the record of a claim of this process, if the record is still there. Tries until the
-    /// database answers, or the service is being sealed: the epoch is dead then. `is_in_doubt`: the
-    /// record may be stored later.
-    pub(super) async fn remove(&self, address: &Address, is_in_doubt: bool) {
-        while self.try_remove(address, is_in_doubt).await.is_err() && !self.sealing.has_begun() {
+    /// Removes the record of a claim of this process that was committed, if the record is still
+    /// there.
+    ///
+    /// # Errors
+    /// The record may be left.
+    pub(super) async fn remove_stored(&self, address: &Address) -> Result<(), StoreFault> {
+        let mut unit = self.store.begin();
+        self.remove_in(&mut unit, address).await?;
+        match unit.wrote() {
+            true => unit.commit().await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the records of claims of this process that may be stored now or later, in one
+    /// commit. Tries until the database answers, or the service is being sealed: the epoch is dead
+    /// then.
+    pub(super) async fn remove_doubtful(&self, addresses: &[Address]) {
+        while let Err(fault) = self.try_remove_doubtful(addresses).await
+            && !self.sealing.has_begun()
+        {
+            let pause = match fault {
+                // A record was stored meanwhile; the next attempt reads the record.
+                StoreFault::Conflict => CONFLICT_PAUSE,
+                _ => REMOVAL_PAUSE,
+            };
             tokio::select! {
-                () = tokio::time::sleep(REMOVAL_PAUSE) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = self.sealing.wait_for_seal() => {}
             }
         }
     }
 
-    async fn try_remove(&self, address: &Address, is_in_doubt: bool) -> Result<(), StoreFault> {
-        let record = record_of(address);
-        let mut unit = self.store.begin();
-        match holder_in(&mut unit, &record).await? {
-            Some(holder) if holder != self.own_epoch() => return Ok(()),
-            None if !is_in_doubt => return Ok(()),
-            // A write waits for the decision over earlier commits, and conflicts with a record
-            // that was stored meanwhile.
-            _ => unit.delete(record),
+    async fn try_remove_doubtful(&self, addresses: &[Address]) -> Result<(), StoreFault> {
+        let (mut unit, mut unreadable) = (self.store.begin(), Vec::new());
+        for address in addresses {
+            let record = record_of(address);
+            match holder_in(&mut unit, &record).await? {
+                ClaimHolder::Unreadable => unreadable.push(record),
+                holder if self.is_own(&holder) => unit.delete(record),
+                // A write waits for the decision over earlier commits, and conflicts with a record
+                // that was stored meanwhile.
+                ClaimHolder::Nobody => unit.delete(record),
+                ClaimHolder::Process(_) => {}
+            }
         }
-        unit.commit().await.map(drop)
+        // Another node may have taken the address instead of this process.
+        if !unreadable.is_empty() && self.is_alone(&self.living_epochs().await?) {
+            unreadable.into_iter().for_each(|record| unit.delete(record));
+        }
+        match unit.wrote() {
+            true => unit.commit().await.map(drop),
+            false => Ok(()),
+        }
     }
 
     /// Removes the records of dead epochs.
@@ -196,11 +254,16 @@ impl ClaimRecords {
         while let Some(page) = scan.page().await? {
             for record in page {
                 let mut unit = self.store.begin();
-                let Some(holder) = holder_in(&mut unit, &record).await? else { continue };
-                if !living.contains(&holder) {
+                let holder = holder_in(&mut unit, &record).await?;
+                if holder == ClaimHolder::Nobody || self.is_own(&holder) {
+                    continue;
+                }
+                // After the record, as for a claim. An epoch that lived at a former look may be
+                // dead by now; the next search removes its records.
+                if !self.may_live(&holder, &living) || holder == ClaimHolder::Unreadable {
                     living = self.living_epochs().await?;
                 }
-                if living.contains(&holder) {
+                if self.may_live(&holder, &living) {
                     continue;
                 }
                 unit.delete(record);
@@ -216,6 +279,25 @@ impl ClaimRecords {
         Ok(())
     }
 
+    fn is_own(&self, holder: &ClaimHolder) -> bool {
+        matches!(holder, ClaimHolder::Process(epoch) if epoch == self.own_epoch())
+    }
+
+    /// Returns whether a living process may hold an address. An unreadable record is free for the
+    /// only living process: no process that starts later takes the address before the record is
+    /// replaced.
+    fn may_live(&self, holder: &ClaimHolder, living: &BTreeSet<String>) -> bool {
+        match holder {
+            ClaimHolder::Nobody => false,
+            ClaimHolder::Process(epoch) => living.contains(epoch),
+            ClaimHolder::Unreadable => !self.is_alone(living),
+        }
+    }
+
+    fn is_alone(&self, living: &BTreeSet<String>) -> bool {
+        living.iter().all(|epoch| epoch == self.own_epoch())
+    }
+
     fn own_epoch(&self) -> &str {
         match &self.epochs {
             NodeEpochs::OfStore => self.store.epoch(),
@@ -224,7 +306,11 @@ impl ClaimRecords {
         }
     }
 
-    async fn living_epochs(&self) -> Result<BTreeSet<String>, StoreFault> {
+    /// Returns the epochs of the living processes.
+    ///
+    /// # Errors
+    /// As [`Store::living_epochs`].
+    pub(super) async fn living_epochs(&self) -> Result<BTreeSet<String>, StoreFault> {
         match &self.epochs {
             NodeEpochs::OfStore => self.store.living_epochs().await,
             #[cfg(test)]
@@ -238,10 +324,13 @@ fn record_of(claimed: &Address) -> Address {
     Address::new(Space::Claim, format!("{}/{}", claimed.space.number(), claimed.key))
 }
 
-/// Returns the epoch in the record of a claim. A record that does not open names no holder.
-async fn holder_in(unit: &mut Unit, record: &Address) -> Result<Option<String>, StoreFault> {
-    match unit.get(record).await {
-        Err(StoreFault::Damaged(_)) => Ok(None),
-        found => Ok(found?.map(|found| String::from_utf8_lossy(&found.body).into_owned())),
-    }
+/// Returns the holder in the record of a claim.
+async fn holder_in(unit: &mut Unit, record: &Address) -> Result<ClaimHolder, StoreFault> {
+    let found = match unit.get(record).await {
+        Err(StoreFault::Damaged(_)) => return Ok(ClaimHolder::Unreadable),
+        found => found?,
+    };
+    let Some(found) = found else { return Ok(ClaimHolder::Nobody) };
+    let epoch = String::from_utf8(found.body.to_vec());
+    Ok(epoch.map_or(ClaimHolder::Unreadable, ClaimHolder::Process))
 }

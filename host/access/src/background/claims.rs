@@ -31,11 +31,13 @@
 //! - a search that repairs rows (tidy). Two nodes may search at a time; a repair is a commit that
 //!   checks what it read.
 
+mod doubtful;
 mod in_lanes;
 mod release;
 #[cfg(test)]
 mod tests;
 
+use self::doubtful::{DoubtfulRecords, record_in_doubt};
 use self::release::ClaimRelease;
 use super::claim_records::{ClaimRecords, TakeFault};
 use super::claimed_addresses::{ClaimLane, ClaimedAddresses};
@@ -55,9 +57,6 @@ use tokio::time::Instant;
 const FIRST_LOOK_PAUSE: Duration = Duration::from_millis(10);
 /// Maximum pause between two looks at the record of another node.
 const LONGEST_LOOK_PAUSE: Duration = Duration::from_millis(200);
-/// Time for which a claim that does not wait its turn waits for the removal of the record of a
-/// claim that has ended.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// All claims of the process.
 #[derive(Default)]
@@ -70,6 +69,8 @@ pub struct Claims {
     lanes: Lanes,
     /// `None` if no other process works on the store.
     records: Option<ClaimRecords>,
+    /// Ended claims whose records may be stored.
+    doubtful: DoubtfulRecords,
     /// Due work passed over an address that another node holds.
     passed_over_node: AtomicBool,
 }
@@ -99,6 +100,11 @@ impl Claims {
         Arc::new(Self { records: ClaimRecords::of(store, sealing), ..Self::default() })
     }
 
+    #[cfg(test)]
+    pub(super) fn records(&self) -> Option<&ClaimRecords> {
+        self.records.as_ref()
+    }
+
     /// Returns the claims of a simulated process.
     #[cfg(test)]
     pub(super) fn with_records(records: ClaimRecords) -> Arc<Self> {
@@ -114,10 +120,11 @@ impl Claims {
     /// Claims `address`. Returns `None` if the address is already claimed.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
+    /// [`StoreFault::Unavailable`] if the database cannot be read or written, or has not confirmed
+    /// the end of an earlier claim.
     pub async fn claim(self: &Arc<Self>, address: &Address) -> Result<Option<Claim>, StoreFault> {
-        let until = Instant::now() + RELEASE_PATIENCE;
-        let Some(mut claim) = self.claim_after_release(address, until).await else {
+        let until = Instant::now() + self.patience();
+        let Some(mut claim) = self.claim_after_release(address, until).await? else {
             return Ok(None);
         };
         loop {
@@ -135,16 +142,16 @@ impl Claims {
     /// Claims `address`, after waiting for its present holder.
     ///
     /// # Errors
-    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
+    /// As [`Claims::claim`].
     pub async fn claim_in_turn(self: &Arc<Self>, address: &Address) -> Result<Claim, StoreFault> {
-        let mut claim = self.claim_here_in_turn(address).await;
+        let mut claim = self.claim_here_in_turn(address).await?;
         let mut pause = FIRST_LOOK_PAUSE;
         loop {
             let (mut taken, mut foreign) = self.record(vec![claim]).await?;
             match (taken.pop(), foreign.pop()) {
                 (Some(taken), _) => return Ok(taken),
                 (None, Some(left)) => claim = left,
-                (None, None) => claim = self.claim_here_in_turn(address).await,
+                (None, None) => claim = self.claim_here_in_turn(address).await?,
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_LOOK_PAUSE);
@@ -152,7 +159,11 @@ impl Claims {
     }
 
     /// As [`Claims::claim_in_turn`], in this process alone.
-    pub(super) async fn claim_here_in_turn(self: &Arc<Self>, address: &Address) -> Claim {
+    pub(super) async fn claim_here_in_turn(
+        self: &Arc<Self>,
+        address: &Address,
+    ) -> Result<Claim, StoreFault> {
+        let mut until = None;
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
@@ -160,9 +171,17 @@ impl Claims {
             // task.
             freed.as_mut().enable();
             if let Some(claim) = self.claim_here(address) {
-                return claim;
+                return Ok(claim);
             }
-            freed.await;
+            if !self.doubtful.contains(address) {
+                until = None;
+                freed.await;
+                continue;
+            }
+            let until = *until.get_or_insert_with(|| Instant::now() + self.patience());
+            if tokio::time::timeout_at(until, freed).await.is_err() {
+                return Err(record_in_doubt());
+            }
         }
     }
 
@@ -172,19 +191,27 @@ impl Claims {
         self: &Arc<Self>,
         address: &Address,
         until: Instant,
-    ) -> Option<Claim> {
+    ) -> Result<Option<Claim>, StoreFault> {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
             if let Some(claim) = self.claim_here(address) {
-                return Some(claim);
+                return Ok(Some(claim));
             }
             if !self.lock().is_in_release(address) {
-                return None;
+                return Ok(None);
             }
-            tokio::time::timeout_at(until, freed).await.ok()?;
+            if tokio::time::timeout_at(until, freed).await.is_err() {
+                let is_in_doubt = self.doubtful.contains(address);
+                return if is_in_doubt { Err(record_in_doubt()) } else { Ok(None) };
+            }
         }
+    }
+
+    /// Returns the time for which a caller waits for the removal of the record of an ended claim.
+    fn patience(&self) -> Duration {
+        self.records.as_ref().map_or(Duration::ZERO, |records| records.patience)
     }
 
     /// Commits the records of claims in memory, in one commit. Returns the claims with records, and

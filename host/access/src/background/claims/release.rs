@@ -28,23 +28,39 @@ impl ClaimRelease {
         }
     }
 
-    /// Releases the address, at once or after the removal of the record in a task. Without a
-    /// runtime the process ends, and its epoch with it.
+    /// Releases the address, at once or after the removal of the record. Without a runtime the
+    /// process ends, and its epoch with it.
     pub(super) fn begin(self) {
-        match Handle::try_current() {
-            Ok(runtime) if self.record != ClaimRecord::Absent => {
+        let Ok(runtime) = Handle::try_current() else { return self.end() };
+        match self.record {
+            ClaimRecord::Absent => self.end(),
+            ClaimRecord::Stored => {
                 self.claims.lock().begin_release(&self.address);
                 runtime.spawn(self.remove_record());
             }
-            _ => self.end(),
+            ClaimRecord::InDoubt => self.leave_record(&runtime),
         }
     }
 
     async fn remove_record(self) {
-        if let Some(records) = &self.claims.records {
-            records.remove(&self.address, self.record == ClaimRecord::InDoubt).await;
+        if let Some(records) = &self.claims.records
+            && records.remove_stored(&self.address).await.is_err()
+        {
+            return self.leave_record(&Handle::current());
         }
         self.end();
+    }
+
+    /// Gives the place in the lane back, and leaves the record to the task that removes records in
+    /// doubt.
+    fn leave_record(self, runtime: &Handle) {
+        let Self { claims, address, lane, .. } = self;
+        let frees_place = lane.is_some();
+        claims.lock().leave(lane);
+        claims.leave_record(&address, runtime);
+        if frees_place {
+            claims.notify_of_room();
+        }
     }
 
     fn end(self) {
