@@ -6,7 +6,7 @@
 //! Example. A lease of `GET /v1/database/creds/app` ends at 12:00:00, and
 //! `POST /v1/sys/leases/renew` arrives a second earlier. The renewal takes the claim on the address
 //! of the lease ([`Claims::claim_in_turn`]) and calls the component, which needs two seconds. At
-//! 12:00:00 the worker finds the row due, but `Claims::claim_due` leaves the row out and notes the
+//! 12:00:00 the worker finds the row due, but `Claims::hold_due` leaves the row out and notes the
 //! address. The renewal reads the lease again with [`Claim::fence`], as part of the commit that
 //! stores the later end. The dropped claim wakes the worker, and the row is not due any more. If
 //! the worker is first, the renewal waits, finds the lease gone or ending, and answers 400. If

@@ -8,22 +8,23 @@
 //! so rows that wait in a lane do not slow the others. A hanging target blocks only its own lane,
 //! and a mount whose targets all hang uses only its share of the claims.
 
+mod search;
 #[cfg(test)]
 mod tests;
 
+use self::search::begin_what_is_due;
 use super::backlog::DueBacklog;
 use super::claims::{Claim, Claims};
 use super::due_runs::{DueOutcome, DueRunCounts};
-use super::lane_order::{IN_LANES, LaneOrder, RingRange, end_of_mount, mount_of};
+use super::lane_order::LaneOrder;
 use super::storage_log;
 use super::suspension::DueWorkGate;
 use crate::costly_reading::CostlyReading;
 use crate::log::{Log, cause, format_store_time};
 use crate::sealing::{InFlight, SealSignal};
-use bulkhead_store::{Address, ClockBehind, ClockJump, Space, Store, StoreFault, WriteCondition};
+use bulkhead_store::{ClockBehind, ClockJump, Store, StoreFault, WriteCondition};
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,18 +38,6 @@ const UNSTORED_PAUSE: Duration = Duration::from_secs(1);
 /// The same pause if only a repair can help: of the row, or of the disk under a store that no
 /// longer writes.
 const REPAIR_PAUSE: Duration = Duration::from_secs(60);
-
-/// Pause until the next search after due work of another node was passed over.
-const NODE_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum number of rows of a lane that a search passes over because other nodes work on the rows.
-const MOST_PASSED_OVER: usize = 1_000;
-
-/// Kinds of work without lanes.
-const WITHOUT_LANE: [Space; 2] = [Space::Token, Space::Core];
-
-/// Kinds of work that continue although nothing can be stored. Ending a credential twice is
-/// harmless; leaving the credential active until the restart is not.
-const WITHOUT_STORE: [Space; 2] = [Space::Lease, Space::Reservation];
 
 /// State shared by the background work of an open store.
 pub struct BackgroundState {
@@ -67,14 +56,6 @@ pub struct BackgroundState {
     /// The last count of the backlog.
     backlog: CostlyReading<DueBacklog>,
     stopped_writes_told: AtomicBool,
-}
-
-/// A single search for due work.
-struct DueSearch<'a, Work> {
-    background: &'a Arc<BackgroundState>,
-    work: &'a Arc<Work>,
-    /// Store time in milliseconds; rows due by then are processed.
-    now: u64,
 }
 
 /// Processing of a due row. The implementer knows the rows of mounts, tokens and leases.
@@ -238,135 +219,6 @@ async fn wait_while_suspended(background: &BackgroundState) {
             () = background.gate.wait_until_open() => {}
             () = background.sealing.wait_for_seal() => {}
         }
-    }
-}
-
-/// Claims and starts due work. Returns the time until more work may be due.
-async fn begin_what_is_due(
-    background: &Arc<BackgroundState>,
-    work: &Arc<impl DueWork>,
-    order: &mut LaneOrder,
-) -> Result<Duration, Failure> {
-    let now = background.store.now();
-    let look = DueSearch { background, work, now };
-    let in_lanes = match background.store.stopped() {
-        None => {
-            for space in WITHOUT_LANE {
-                begin_in_lane(&look, (space, "")).await?;
-            }
-            &IN_LANES[..]
-        }
-        Some(reason) => {
-            background.log_stopped_writes(reason);
-            &WITHOUT_STORE[..]
-        }
-    };
-    let mut served = None;
-    for space in order.kinds(in_lanes) {
-        if begin_kind(&look, order, space).await? {
-            served = served.or(Some(space));
-        }
-    }
-    if let Some(first) = served {
-        order.kind_began(first);
-    }
-    let next = background.store.next_due_after(now).await?;
-    let latest = now.saturating_add(u64::try_from(LONGEST_SLEEP.as_millis()).unwrap_or(u64::MAX));
-    let next = next.unwrap_or(latest).min(latest);
-    background.store.alarm().ring_before(next);
-    let sleep = Duration::from_millis(next.saturating_sub(now));
-    let of_nodes = background.claims.take_passed_over_node().then_some(NODE_PAUSE);
-    let sooner = background.claims.next_end_of_rest().into_iter().chain(of_nodes);
-    Ok(sooner.fold(sleep, Duration::min))
-}
-
-/// Starts due work in the lanes of `space`, as far as claims are free. Returns `true` if any
-/// started.
-async fn begin_kind(
-    look: &DueSearch<'_, impl DueWork>,
-    order: &mut LaneOrder,
-    space: Space,
-) -> Result<bool, Failure> {
-    let (store, claims) = (&look.background.store, &look.background.claims);
-    let mut began = false;
-    for part in order.of_kind(space) {
-        let mut left = Some(part.clone());
-        while let Some(RingRange { first, end }) = left
-            && claims.has_room_in_lanes()
-        {
-            let found = store.due_lanes(space, (&first, &end), look.now).await?;
-            let mut mounts: Vec<&str> = found.lanes.iter().map(|lane| mount_of(lane)).collect();
-            mounts.dedup();
-            for mount in &mounts {
-                began |= begin_of_mount(look, order, (space, mount)).await?;
-            }
-            let done = mounts.last().map(|mount| end_of_mount(mount));
-            left = found
-                .next
-                .and_then(|next| part.rest_from(done.map_or(next.clone(), |d| d.max(next))));
-        }
-    }
-    Ok(began)
-}
-
-/// Starts due work in the lanes of a mount, as far as its share allows. Returns `true` if any
-/// started.
-async fn begin_of_mount(
-    look: &DueSearch<'_, impl DueWork>,
-    order: &mut LaneOrder,
-    (space, mount): (Space, &str),
-) -> Result<bool, Failure> {
-    let mut began = false;
-    for part in order.of_mount(space, mount) {
-        let mut left = Some(part.clone());
-        while let Some(RingRange { first, end }) = left
-            && look.background.claims.has_share(mount)
-        {
-            let found = look.background.store.due_lanes(space, (&first, &end), look.now).await?;
-            for lane in &found.lanes {
-                if begin_in_lane(look, (space, lane)).await? {
-                    began = true;
-                    order.lane_began(space, lane);
-                }
-            }
-            left = found.next.and_then(|next| part.rest_from(next));
-        }
-    }
-    Ok(began)
-}
-
-/// Starts the oldest due work of a lane, as far as the lane has room. Returns `true` if any
-/// started.
-async fn begin_in_lane(
-    look: &DueSearch<'_, impl DueWork>,
-    lane: (Space, &str),
-) -> Result<bool, Failure> {
-    let &DueSearch { background, work, now } = look;
-    let claims = &background.claims;
-    let (mut began, mut elsewhere) = (false, BTreeSet::<Address>::new());
-    loop {
-        let room = claims.room(lane.0, lane.1);
-        if room == 0 || background.sealing.has_begun() || elsewhere.len() > MOST_PASSED_OVER {
-            return Ok(began);
-        }
-        // As many of the first rows may already be claimed.
-        let claimed = claims.count_claimed(lane.0, lane.1).saturating_add(elsewhere.len());
-        let limit = u32::try_from(room.saturating_add(claimed)).unwrap_or(u32::MAX);
-        let found = background.store.due_in_lane(lane, now, limit).await?;
-        let is_last = u32::try_from(found.len()).is_ok_and(|found| found < limit);
-        let addresses = found.into_iter().map(|due| due.address);
-        let new: Vec<_> = addresses.filter(|address| !elsewhere.contains(address)).collect();
-        let due = claims.claim_due(lane, &new).await?;
-        for claim in due.taken {
-            // Fails if the service is being sealed.
-            let Ok(in_flight) = background.sealing.enter() else { return Ok(began) };
-            began = true;
-            tokio::spawn(do_and_pause(Arc::clone(background), Arc::clone(work), claim, in_flight));
-        }
-        if is_last || due.elsewhere.is_empty() {
-            return Ok(began);
-        }
-        elsewhere.extend(due.elsewhere);
     }
 }
 

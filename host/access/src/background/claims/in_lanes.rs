@@ -1,11 +1,12 @@
 //! Claims of due work, counted in lanes.
 //!
 //! This file prevents due work of a lane from waiting behind the work of other nodes: the worker
-//! claims as many rows as the lane has places in one commit, and learns the rows of other nodes.
+//! claims as many rows as its lanes have places in one commit, and learns the rows of other nodes.
 
 use super::{Claim, Claims};
 use crate::background::claimed_addresses::ClaimLane;
 use bulkhead_store::{Address, Space, StoreFault};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,28 +16,55 @@ use tokio::time::Instant;
 pub(in crate::background) struct DueClaims {
     pub(in crate::background) taken: Vec<Claim>,
     /// Addresses that other nodes hold.
-    pub(in crate::background) elsewhere: Vec<Address>,
+    pub(in crate::background) elsewhere: BTreeSet<Address>,
 }
 
 impl Claims {
-    /// Claims due work and counts the claims in the lane, as far as the lane has room. Leaves out
-    /// addresses that are already claimed.
-    ///
-    /// # Errors
-    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
-    pub(in crate::background) async fn claim_due(
+    /// Claims due work in memory and counts the claims in the lane, as far as the lane has room.
+    /// Leaves out addresses that are already claimed. The work must not begin before
+    /// [`Claims::record_due`].
+    pub(in crate::background) fn hold_due(
         self: &Arc<Self>,
         lane: (Space, &str),
         addresses: &[Address],
-    ) -> Result<DueClaims, StoreFault> {
+    ) -> Vec<Claim> {
         let lane = (lane.0, lane.1.to_owned());
-        let claims = addresses.iter().filter_map(|address| self.claim_due_here(address, &lane));
-        let claims = claims.collect();
+        addresses.iter().filter_map(|address| self.claim_due_here(address, &lane)).collect()
+    }
+
+    /// Commits the records of claims of due work, in one commit.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
+    pub(in crate::background) async fn record_due(
+        self: &Arc<Self>,
+        claims: Vec<Claim>,
+    ) -> Result<DueClaims, StoreFault> {
         let (taken, foreign) = self.record(claims).await?;
         if !foreign.is_empty() {
             self.passed_over_node.store(true, Ordering::SeqCst);
         }
         Ok(DueClaims { taken, elsewhere: foreign.iter().map(|it| it.address.clone()).collect() })
+    }
+
+    /// Holds and records claims of due work of one lane.
+    #[cfg(test)]
+    pub(in crate::background) async fn claim_due(
+        self: &Arc<Self>,
+        lane: (Space, &str),
+        addresses: &[Address],
+    ) -> Result<DueClaims, StoreFault> {
+        self.record_due(self.hold_due(lane, addresses)).await
+    }
+
+    /// Gives claims back whose work does not begin, without waking the worker.
+    pub(in crate::background) fn give_back(mut claims: Vec<Claim>) {
+        claims.iter_mut().for_each(Claim::leave_lane_quietly);
+    }
+
+    /// Returns whether claims are records, because several nodes may work on the store.
+    pub(in crate::background) fn has_records(&self) -> bool {
+        self.records.is_some()
     }
 
     pub(super) fn claim_due_here(

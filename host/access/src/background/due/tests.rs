@@ -3,10 +3,11 @@
 use super::*;
 use crate::background::claim_records::ClaimRecords;
 use crate::testing::TemporaryStore;
-use bulkhead_store::IndexColumns;
+use bulkhead_store::{Address, IndexColumns, Space};
 use bulkhead_wire::sync;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 struct SilentLog;
@@ -15,14 +16,18 @@ impl Log for SilentLog {
     fn line(&self, _: LogLevel, _: &str, _: &[(&str, String)]) {}
 }
 
-/// Work that removes its row, and counts its runs on a row.
+/// Work that waits for the gate, removes its row, and counts its runs on a row.
 struct RowRemoval {
     store: Arc<Store>,
+    gate: Arc<tokio::sync::RwLock<()>>,
+    starts: watch::Sender<u32>,
     runs: Arc<Mutex<BTreeMap<Address, u32>>>,
 }
 
 impl DueWork for RowRemoval {
     async fn do_due_work(self: Arc<Self>, claim: Arc<Claim>) -> Result<DueOutcome, Failure> {
+        self.starts.send_modify(|starts| *starts += 1);
+        drop(self.gate.read().await);
         let mut unit = self.store.begin();
         // The other node may have removed the row since the search.
         if claim.fence(&mut unit).await?.is_none() {
@@ -39,6 +44,9 @@ impl DueWork for RowRemoval {
 struct SimulatedNodes {
     store: TemporaryStore,
     living: Arc<Mutex<BTreeSet<String>>>,
+    /// Closed while a test holds the lock.
+    gate: Arc<tokio::sync::RwLock<()>>,
+    starts: watch::Sender<u32>,
     runs: Arc<Mutex<BTreeMap<Address, u32>>>,
     workers: Vec<(SealSignal, JoinHandle<()>)>,
 }
@@ -46,16 +54,28 @@ struct SimulatedNodes {
 impl SimulatedNodes {
     /// Creates a store with due rows in one lane.
     async fn with_rows(name: &str, rows: u32) -> Self {
+        Self::with_lanes(name, 1, rows).await
+    }
+
+    /// Creates a store with due rows in each lane. Each lane has its own mount, except for the
+    /// first.
+    async fn with_lanes(name: &str, lanes: u32, rows: u32) -> Self {
         let store = TemporaryStore::new(&format!("due-{name}")).await;
         let mut unit = store.store.begin();
-        for row in 0..rows {
-            let due = Some(u64::from(row) + 1);
-            let index = IndexColumns { due, lane: "m/lane".to_owned(), owner: String::new() };
-            unit.put(timer(row), b"0".to_vec(), index);
+        for lane in 0..lanes {
+            let mount = if lane == 0 { "m".to_owned() } else { format!("m{lane}") };
+            for row in 0..rows {
+                let due = Some(u64::from(row) + 1);
+                let index =
+                    IndexColumns { due, lane: format!("{mount}/lane"), owner: String::new() };
+                let row = Address::new(Space::Timer, format!("{mount}/{row:03}"));
+                unit.put(row, b"0".to_vec(), index);
+            }
         }
         unit.commit().await.unwrap();
         let living = Arc::new(Mutex::new(BTreeSet::from(["one".to_owned(), "other".to_owned()])));
-        Self { store, living, runs: Arc::default(), workers: Vec::new() }
+        let (gate, runs) = (Arc::default(), Arc::default());
+        Self { store, living, gate, starts: watch::Sender::new(0), runs, workers: Vec::new() }
     }
 
     fn claims(&self, epoch: &str) -> Arc<Claims> {
@@ -70,7 +90,9 @@ impl SimulatedNodes {
         let state =
             BackgroundState { claims: self.claims(epoch), ..Arc::into_inner(state).unwrap() };
         let (store, runs) = (Arc::clone(&self.store.store), Arc::clone(&self.runs));
-        let worker = tokio::spawn(run(Arc::new(state), Arc::new(RowRemoval { store, runs })));
+        let (gate, starts) = (Arc::clone(&self.gate), self.starts.clone());
+        let work = RowRemoval { store, gate, starts, runs };
+        let worker = tokio::spawn(run(Arc::new(state), Arc::new(work)));
         self.workers.push((sealing, worker));
     }
 
@@ -82,6 +104,11 @@ impl SimulatedNodes {
         {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Waits until both nodes have begun the work on as many rows.
+    async fn wait_for_starts(&self, rows: u32) {
+        self.starts.subscribe().wait_for(|starts| *starts >= rows).await.unwrap();
     }
 
     async fn end(self) {
@@ -124,5 +151,37 @@ async fn rows_of_another_node_block_no_lane() {
     nodes.wait_for_rows(0, 0).await;
     assert_eq!(sync::lock(&nodes.runs).len(), 12);
     drop(first);
+    nodes.end().await;
+}
+
+#[tokio::test]
+async fn claims_of_many_lanes_are_one_commit() {
+    let mut nodes = SimulatedNodes::with_lanes("batch", 64, 8).await;
+    let before = nodes.store.store.commits();
+    let held = Arc::clone(&nodes.gate).write_owned().await;
+    nodes.start("one");
+    nodes.wait_for_starts(64).await;
+    assert_eq!(nodes.store.store.commits(), before + 1);
+    // Each lane that the other node visits has rows of the first node.
+    nodes.start("other");
+    nodes.wait_for_starts(128).await;
+    assert!(nodes.store.store.commits() <= before + 5, "{}", nodes.store.store.commits());
+    drop(held);
+    nodes.wait_for_rows(0, 0).await;
+    nodes.end().await;
+}
+
+/// Prints the speed of two nodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_run_rows_of_many_lanes() {
+    let mut nodes = SimulatedNodes::with_lanes("lanes", 64, 16).await;
+    let (before, begun) = (nodes.store.store.commits(), std::time::Instant::now());
+    nodes.start("one");
+    nodes.start("other");
+    nodes.wait_for_rows(0, 0).await;
+    let (units, seconds) = (nodes.store.store.commits() - before, begun.elapsed().as_secs_f64());
+    println!("1024 rows of 64 lanes: {units} units, {:.0} claims/s", 1024.0 / seconds);
+    let runs = sync::lock(&nodes.runs).clone();
+    assert_eq!((runs.len(), runs.values().max()), (1024, Some(&1)));
     nodes.end().await;
 }
