@@ -15,9 +15,9 @@
 //! a key that this process has not read yet. Only a process that is the only living process takes
 //! such a record over.
 //!
-//! Records of dead epochs at addresses that nobody claims again are removed when due work begins.
-//! A snapshot may contain records: after a restore their epochs are dead, and a node that works
-//! alone does not read them.
+//! Records of dead epochs at addresses that nobody claims again are removed after the death of the
+//! epoch (`claims/dead_epochs.rs`). A snapshot may contain records: after a restore their epochs
+//! are dead, and a node that works alone does not read them.
 
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,7 @@
 //! - a search that repairs rows (tidy). Two nodes may search at a time; a repair is a commit that
 //!   checks what it read.
 
+mod dead_epochs;
 mod doubtful;
 mod in_lanes;
 mod release;
@@ -227,17 +228,6 @@ impl Claims {
         let recorded = tokio::spawn(record_claims(Arc::clone(self), claims));
         let ended_early = || StoreFault::Unavailable("a claim on a record ended early".to_owned());
         recorded.await.unwrap_or_else(|_| Err(ended_early()))
-    }
-
-    /// Removes the records of claims of dead processes.
-    ///
-    /// # Errors
-    /// [`StoreFault::Unavailable`] if the database cannot be read or written.
-    pub(super) async fn remove_dead(&self) -> Result<(), StoreFault> {
-        match &self.records {
-            Some(records) => records.remove_dead().await,
-            None => Ok(()),
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, ClaimedAddresses> {

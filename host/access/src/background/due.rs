@@ -174,19 +174,18 @@ impl BackgroundState {
     }
 }
 
-/// Runs due work, and logs changes of the database, until the service is being sealed. Suspended
-/// due work waits for its release.
+/// Runs due work, logs changes of the database and removes the claims of dead processes, until the
+/// service is being sealed. Suspended due work waits for its release.
 pub async fn run(background: Arc<BackgroundState>, work: Arc<impl DueWork>) {
     tokio::select! {
         () = run_due_work(&background, &work) => {}
         () = storage_log::report(&background.store, &*background.log) => {}
+        () = background.claims.watch_epochs() => {}
     }
 }
 
 async fn run_due_work(background: &Arc<BackgroundState>, work: &Arc<impl DueWork>) {
     wait_while_suspended(background).await;
-    // Harmless if left: a claim of the address takes the record over.
-    drop(background.claims.remove_dead().await);
     let mut order = LaneOrder::default();
     while !background.sealing.has_begun() {
         background.watch_time().await;

@@ -155,6 +155,21 @@ async fn rows_of_another_node_block_no_lane() {
 }
 
 #[tokio::test]
+async fn claims_of_process_that_dies_are_removed() {
+    let mut nodes = SimulatedNodes::with_rows("death", 0).await;
+    nodes.start("other");
+    let one = nodes.claims("one");
+    // Nobody claims these addresses again.
+    let rows: Vec<Address> = (0..3).map(timer).collect();
+    let claims = one.claim_due((Space::Timer, "m/lane"), &rows).await.unwrap();
+    assert_eq!(nodes.store.store.count(Space::Claim, "", 9).await, Ok(3));
+    sync::lock(&nodes.living).remove("one");
+    nodes.wait_for_rows(0, 0).await;
+    drop(claims);
+    nodes.end().await;
+}
+
+#[tokio::test]
 async fn claims_of_many_lanes_are_one_commit() {
     let mut nodes = SimulatedNodes::with_lanes("batch", 64, 8).await;
     let before = nodes.store.store.commits();
