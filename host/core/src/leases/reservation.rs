@@ -7,9 +7,9 @@
 //! reservation, and [`confirm`] deletes the reservation and puts the lease into [`Space::Lease`],
 //! in a single commit. If the call fails after the checkpoint, or the last commit fails,
 //! [`undo_reservations`] makes the reservation due now, with [`EndReason::Undo`]. If the process
-//! dies, the next unsealing makes the reservation due (`Leases::undo_dead`). Due work then calls
-//! the component's `revoke` with the reason `undo`, again and again while the database does not
-//! answer. If the database certainly created nothing, the component calls `leases.end`, and the
+//! dies, the next unsealing makes the reservation due (`Leases::undo_dead`), or the reservation
+//! becomes due by itself. Due work then calls the component's `revoke` with the reason `undo`,
+//! again and again while the database does not answer. If the database certainly created nothing, the component calls `leases.end`, and the
 //! reservation is deleted without `revoke`.
 
 use super::record::{EndReason, LeaseRecord, put, read};
@@ -217,3 +217,6 @@ pub fn confirm(
     put(unit, &address, &record, record.expires)?;
     Ok(record)
 }
+
+#[cfg(test)]
+mod tests;

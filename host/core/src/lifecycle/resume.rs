@@ -9,13 +9,16 @@ use bulkhead_access::background::guards;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Makes the reservations and guards of dead processes due now. Work of living processes stays, so
-/// that the function may be called while the service runs. The opening calls it; on a store of
-/// several nodes, each node has to call it after the death of another node.
+/// Makes the reservations and guards of dead processes due now, unless `may_run`: the processes may
+/// have lost only their database, and still call a target. Each row is due by itself after the last
+/// moment of its call.
 ///
 /// # Errors
 /// 503 if the store cannot be read or written.
-pub(super) async fn end_work_of_dead_epochs(core: &Core) -> Result<(), Failure> {
+pub(super) async fn end_work_of_dead_epochs(core: &Core, may_run: bool) -> Result<(), Failure> {
+    if may_run {
+        return Ok(());
+    }
     core.leases.undo_dead().await?;
     guards::release_dead(&core.store, &*core.log).await
 }
