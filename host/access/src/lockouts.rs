@@ -6,16 +6,21 @@
 //! not exist, because the component declares the alias of a login beforehand. The guesses
 //! themselves are unknown here.
 //!
-//! Nothing is stored: a restart forgets all counters. `lockouts/table.rs` bounds the number of
-//! names and chooses the name that is evicted.
+//! Counters are not stored: a restart forgets all counters. `lockouts/table.rs` bounds the number
+//! of names and chooses the name that is evicted. On a database of several nodes, locks are stored
+//! (`lockouts/shared_locks.rs`).
 
 mod policy;
+mod shared_locks;
 mod table;
 
 pub use policy::LockoutPolicy;
 
+use bulkhead_store::Store;
 use bulkhead_wire::client::Client;
 use bulkhead_wire::sync;
+use shared_locks::SharedLocks;
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 use table::{CounterBounds, CounterKey, FailureCounter, FailureCounters};
@@ -28,6 +33,8 @@ pub struct Lockouts {
     /// Two randomly keyed hashers. An attacker cannot choose two names with the same key.
     hashers: [RandomState; 2],
     table: Mutex<FailureCounters>,
+    /// `None` if no other node works on the store.
+    shared: Option<SharedLocks>,
 }
 
 /// The name of a login, and the client that sends the login.
@@ -65,21 +72,41 @@ impl Lockouts {
         Self {
             hashers: <[RandomState; 2]>::default(),
             table: Mutex::new(FailureCounters::new(bounds)),
+            shared: None,
         }
+    }
+
+    /// Returns the lockouts of a node on `store`.
+    pub fn of(store: &Store) -> Self {
+        Self { shared: store.is_shared().then(SharedLocks::default), ..Self::default() }
+    }
+
+    /// Returns the lockouts of a simulated node beside other nodes.
+    #[cfg(test)]
+    fn sharing() -> Self {
+        Self { shared: Some(SharedLocks::default()), ..Self::default() }
     }
 
     /// Returns whether the component must be asked for the name before a login of `client`.
     pub fn is_asked(&self, mount: &str, client: Client, now: u64) -> bool {
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);
-        table.counts(mount) || !table.may_add(client)
+        table.counts(mount)
+            || !table.may_add(client)
+            || self.shared.as_ref().is_some_and(|shared| shared.has_any(mount, now))
     }
 
     /// Returns whether the name is locked.
     pub fn is_locked(&self, mount: &str, name: &str, now: u64) -> bool {
+        self.end_of_lock(mount, name).is_some_and(|end| end > now)
+            || self.shared.as_ref().is_some_and(|shared| shared.is_locked(mount, name, now))
+    }
+
+    /// Returns the end of the lock of a name that this node locked, as store time.
+    fn end_of_lock(&self, mount: &str, name: &str) -> Option<u64> {
         let key = self.key(mount, name);
         let table = sync::lock(&self.table);
-        table.get(&key).is_some_and(|counter| counter.is_locked() && counter.ends_at > now)
+        table.get(&key).filter(|counter| counter.is_locked()).map(|counter| counter.ends_at)
     }
 
     /// Returns whether a failure with that name would be counted. A client that locked as many
@@ -95,6 +122,9 @@ impl Lockouts {
         let LoginName { mount, name, client } = login;
         if policy.is_disabled || name.len() > NAME_BYTES {
             return FailureEffect::Noted;
+        }
+        if self.shared.as_ref().is_some_and(|shared| shared.is_locked(mount, name, now)) {
+            return FailureEffect::WasLocked;
         }
         let key = self.key(mount, name);
         let mut table = sync::lock(&self.table);
@@ -119,8 +149,8 @@ impl Lockouts {
         if is_locked { FailureEffect::NowLocked } else { FailureEffect::Noted }
     }
 
-    /// Forgets the failures of a name, after a right login or by an operator's command. Returns
-    /// whether there were any.
+    /// Forgets the failures of a name that this node counted, after a right login. Returns whether
+    /// there were any.
     pub fn forget(&self, mount: &str, name: &str) -> bool {
         let key = self.key(mount, name);
         sync::lock(&self.table).remove(&key).is_some()
@@ -130,14 +160,22 @@ impl Lockouts {
     pub fn locked(&self, mount: &str, now: u64) -> Vec<String> {
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);
-        table.locked(mount)
+        let mut names = BTreeSet::from_iter(table.locked(mount));
+        let shared = self.shared.iter().flat_map(|shared| shared.names(Some(mount), now));
+        names.extend(shared.map(|(_, name)| name));
+        names.into_iter().collect()
     }
 
     /// Returns the number of locked names of all mounts.
     pub fn count_locked(&self, now: u64) -> usize {
         let mut table = sync::lock(&self.table);
         table.forget_ended(now);
-        table.count_locked()
+        let is_counted = |mount: &str, name: &str| {
+            table.get(&self.key(mount, name)).is_some_and(FailureCounter::is_locked)
+        };
+        let shared = self.shared.iter().flat_map(|shared| shared.names(None, now));
+        let elsewhere = shared.filter(|(mount, name)| !is_counted(mount, name)).count();
+        table.count_locked() + elsewhere
     }
 
     fn key(&self, mount: &str, name: &str) -> CounterKey {

@@ -185,7 +185,7 @@ impl Core {
                 default: settings.default_lease_ttl,
                 max: settings.max_lease_ttl,
             },
-            lockouts: Lockouts::default(),
+            lockouts: Lockouts::of(&background.store),
             log: Arc::clone(&settings.log),
             followed,
             due_work: DueWorker::default(),

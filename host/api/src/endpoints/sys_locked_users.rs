@@ -34,6 +34,7 @@ async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
         "" => auth_mounts(core),
         accessor => vec![by_accessor(core, accessor)?],
     };
+    core.lockouts.follow(&core.store).await?;
     let now = core.store.now();
     let locked = mounts.iter().map(|mount| {
         let names = core.lockouts.locked(&mount.record.uuid, now);
@@ -61,7 +62,8 @@ async fn list(call: PermittedCall<'_>) -> Result<Reply, Failure> {
 async fn unlock(call: PermittedCall<'_>) -> Result<Reply, Failure> {
     let PermittedCall { core, fields, .. } = call;
     let mount = by_accessor(core, fields.text("mount_accessor"))?;
-    core.lockouts.forget(&mount.record.uuid, fields.text("alias_identifier"));
+    let name = fields.text("alias_identifier");
+    core.lockouts.unlock(&core.store, &mount.record.uuid, name).await?;
     Ok(ReplyBody::Nothing.into())
 }
 

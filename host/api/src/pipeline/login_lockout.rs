@@ -7,6 +7,7 @@
 
 use super::permitted_request::PermittedRequest;
 use bulkhead_access::lockouts::{FailureEffect, LockoutPolicy, LoginName};
+use bulkhead_access::log::cause;
 use bulkhead_core::host_services::CallServices;
 use bulkhead_core::mounts::Mount;
 use bulkhead_sandbox::contract::{self, AnswerPayload, ComponentAnswer};
@@ -46,9 +47,11 @@ impl<'a> LoginAttempt<'a> {
     /// Refuses a locked name, and a name without a free counter, before any proof.
     ///
     /// # Errors
-    /// 403; 429 if the client has locked as many names as it may.
+    /// 403; 429 if the client has locked as many names as it may; 503 if the locks of other nodes
+    /// cannot be read.
     pub(super) async fn refuse_locked(&self, call: &contract::Call) -> Result<(), Failure> {
         let core = self.permitted.core;
+        core.lockouts.follow(&core.store).await?;
         if !core.lockouts.is_asked(&self.mount.record.uuid, self.client(), core.store.now()) {
             return Ok(());
         }
@@ -73,7 +76,7 @@ impl<'a> LoginAttempt<'a> {
     /// component's answer, or a refusal if the name was locked meanwhile.
     ///
     /// # Errors
-    /// The component's failure; 403.
+    /// The component's failure; 403; 503 if the locks of other nodes cannot be read.
     pub(super) async fn count_result(
         &self,
         call: &contract::Call,
@@ -83,21 +86,22 @@ impl<'a> LoginAttempt<'a> {
             matches!(failure.kind, FailureKind::InvalidRequest | FailureKind::PermissionDenied)
         };
         match answered {
-            Ok(answer) => self.admit(answer),
+            Ok(answer) => self.admit(answer).await,
             Err(failure) if is_refusal(&failure) => match self.alias(call).await {
-                Some(alias) => Err(self.count(&alias, failure)),
+                Some(alias) => Err(self.count(&alias, failure).await),
                 None => Err(failure),
             },
             Err(failure) => Err(failure),
         }
     }
 
-    fn admit(&self, answer: ComponentAnswer) -> Result<ComponentAnswer, Failure> {
+    async fn admit(&self, answer: ComponentAnswer) -> Result<ComponentAnswer, Failure> {
         let alias = match &answer.outcome {
             AnswerPayload::Login(login) => login.alias.as_ref().map(|alias| alias.name.as_str()),
             _ => None,
         };
         let Some(alias) = alias else { return Ok(answer) };
+        self.permitted.core.lockouts.follow(&self.permitted.core.store).await?;
         if self.is_locked(alias) {
             return Err(self.locked_failure());
         }
@@ -105,7 +109,7 @@ impl<'a> LoginAttempt<'a> {
         Ok(answer)
     }
 
-    fn count(&self, alias: &str, failure: Failure) -> Failure {
+    async fn count(&self, alias: &str, failure: Failure) -> Failure {
         let core = self.permitted.core;
         match core.lockouts.count(self.login_name(alias), self.policy, core.store.now()) {
             FailureEffect::Noted => failure,
@@ -120,6 +124,10 @@ impl<'a> LoginAttempt<'a> {
                     ("seconds", self.policy.duration.to_string()),
                 ];
                 self.warn("name-locked", &pairs);
+                if let Err(why) = core.lockouts.share(&core.store, self.login_name(alias)).await {
+                    // The name is locked at this node.
+                    self.warn("lock-not-shared", &[cause(&why)]);
+                }
                 failure
             }
         }
