@@ -50,6 +50,8 @@ mod migrate;
 mod monitoring;
 mod mounts;
 mod mysql;
+mod node_tables;
+mod node_work;
 mod operator_commands;
 mod outbound;
 mod plugin_signatures;

@@ -35,14 +35,14 @@ fn address_of(node_id: &str) -> String {
 }
 
 /// Two unsealed servers on one database, with a mount `secret/`.
-struct Pair {
-    database: Postgres,
-    nodes: [Bulkhead; 2],
-    operators: Operators,
+pub(crate) struct Pair {
+    pub(crate) database: Postgres,
+    pub(crate) nodes: [Bulkhead; 2],
+    pub(crate) operators: Operators,
 }
 
 impl Pair {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let database = Postgres::start();
         let mut nodes = ["node-1", "node-2"].map(|node_id| prepared(&database, node_id));
         nodes[0].start_again();
@@ -54,7 +54,8 @@ impl Pair {
         Self { database, nodes, operators }
     }
 
-    fn roots(&self) -> [Client; 2] {
+    /// Returns clients with the root token, one for each node.
+    pub(crate) fn roots(&self) -> [Client; 2] {
         [0, 1].map(|index| self.operators.root(&self.nodes[index]))
     }
 }

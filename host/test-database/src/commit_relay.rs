@@ -110,7 +110,7 @@ enum Passage {
 fn pump(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8]) -> Passage) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        let message = &mut buffer[..length];
+        let Some(message) = buffer.get_mut(..length) else { break };
         let passage = change(message);
         if passage == Passage::Lost || to.write_all(message).is_err() || passage == Passage::Last {
             break;
@@ -135,8 +135,9 @@ fn change(state: &Mutex<RelayState>, message: &mut [u8]) -> Passage {
     let (words, refused) = INSPECTION;
     if state.is_undecided
         && let Some(at) = find(message, words)
+        && let Some(inspection) = message.get_mut(at..at + words.len())
     {
-        message[at..at + words.len()].copy_from_slice(refused);
+        inspection.copy_from_slice(refused);
     }
     Passage::On
 }

@@ -74,11 +74,11 @@ impl Claims {
     /// Gives back the addresses whose records are removed.
     fn end_doubt(&self, page: &[Address]) {
         self.doubtful.remove(page);
-        let makes_room = {
-            let mut held = self.lock();
-            page.iter().fold(false, |makes, address| held.remove(address, None) || makes)
+        let with_room = {
+            let mut claimed = self.lock();
+            page.iter().filter(|address| claimed.remove(address, None)).count()
         };
-        match makes_room {
+        match with_room > 0 {
             true => self.notify_of_room(),
             false => self.freed.notify_waiters(),
         }
