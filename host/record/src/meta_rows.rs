@@ -1,5 +1,6 @@
 //! The rows of the store's identity, by name. Only the layer above knows the meaning of a row,
-//! except for two rows that each read of changes on a shared database looks at.
+//! except for three rows that nodes of a shared database write at the same time, or look at with
+//! each read of changes.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,9 @@ pub const KEYRING: &str = "keyring";
 
 /// Name of the row with the store time of the restore of data that nobody released.
 pub const RESTORED: &str = "restored";
+
+/// Name of the row with the store time that the data have reached, a decimal number.
+pub const TIME: &str = "time";
 
 /// Returns whether the rows have the values of the changes.
 pub fn has_changes(rows: &MetaRows, changes: &[MetaChange]) -> bool {

@@ -36,6 +36,8 @@ pub(crate) struct ForeignChanges {
     pub(crate) is_awaited: bool,
     /// Length of the sealed keyring in bytes. The keyring grows with each term.
     pub(crate) keyring_bytes: i64,
+    /// The stored mark of the time that the data have reached, in milliseconds since 1970.
+    pub(crate) time_mark: Option<u64>,
     /// The clock of the database during the read, in milliseconds since 1970.
     pub(crate) database_time: Option<u64>,
     /// The data were restored, and wait for a release.

@@ -221,6 +221,8 @@ impl OpenData {
             self.followed.note_changes(&found.addresses);
             self.watched.ring(changed());
         }
+        // Of several nodes, one writes the mark.
+        found.time_mark.into_iter().for_each(|mark| self.time.note(mark));
         if !found.is_restored {
             self.released.store(true, Ordering::Relaxed);
         }

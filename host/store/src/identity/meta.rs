@@ -21,12 +21,12 @@ pub(super) mod row {
     pub(in crate::identity) const SEAL_WRAPPED_KEY: &str = "seal-wrapped-key";
     pub(in crate::identity) const SEAL_ROOT: &str = "seal-root";
     pub(in crate::identity) use bulkhead_record::meta_rows::KEYRING;
-    /// The store time that the data have reached, in milliseconds; absent in data of an earlier
-    /// release.
-    pub(in crate::identity) const TIME: &str = "time";
     /// The store time at which the data were restored from a snapshot, in milliseconds. No due work
     /// runs before a person removes the row.
     pub(in crate::identity) use bulkhead_record::meta_rows::RESTORED;
+    /// The store time that the data have reached, in milliseconds; absent in data of an earlier
+    /// release.
+    pub(in crate::identity) use bulkhead_record::meta_rows::TIME;
     /// The position of a migration that is not complete, instead of all rows above.
     pub(in crate::identity) const MIGRATION: &str = "migration";
     /// The place to which the data were migrated.

@@ -14,7 +14,7 @@ use crate::foreign_changes::{AFTER_ALL, ExpiredClaim, ForeignChanges, KnownCommi
 use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::committed_state::GroupWrites;
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::meta_rows::{KEYRING, RESTORED};
+use bulkhead_record::meta_rows::{KEYRING, RESTORED, TIME};
 use bulkhead_record::record::{Address, Space};
 
 use super::connections::PostgresDatabase;
@@ -96,11 +96,13 @@ fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft,
         "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
              coalesce(c.awaited, false) AS is_awaited, \
              CASE WHEN n.shares AND {} THEN n.until::text END AS expired, \
-             {} AS keyring_bytes, {} > 0 AS is_restored, {CLOCK} AS server_time FROM {} \
+             {} AS keyring_bytes, {} > 0 AS is_restored, {CLOCK} AS server_time, \
+             (SELECT value FROM {} WHERE name = '{TIME}') AS time_mark FROM {} \
          WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
         node_rows::expired("n."),
         meta_table::length_of(tables, KEYRING),
         meta_table::length_of(tables, RESTORED),
+        tables.meta,
         unread_changes(tables, "$1", "$2")
     );
     let (names, numbers): (Vec<String>, Vec<i64>) = known.numbers.clone().into_iter().unzip();
@@ -137,6 +139,8 @@ fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, Postgre
         found.is_awaited |= row.try_get::<bool, _>("is_awaited")?;
         found.keyring_bytes = row.try_get("keyring_bytes")?;
         found.is_restored = row.try_get("is_restored")?;
+        let mark: Option<Vec<u8>> = row.try_get("time_mark")?;
+        found.time_mark = mark.and_then(|mark| std::str::from_utf8(&mark).ok()?.parse().ok());
         found.database_time = server_clock::time_of(row)?;
         // The row after the known commit must be stored, if there is one.
         found.has_gap |= seen.saturating_add(1) < row.try_get("kept")?;

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use bulkhead_record::committed_state::GroupWrites;
-use bulkhead_record::meta_rows::MetaChange;
+use bulkhead_record::meta_rows::{MetaChange, TIME};
 use bulkhead_record::record::Address;
 use bulkhead_record::rows::{SealedRow, column};
 use bulkhead_record::stored_limit::{counters_of, size};
@@ -168,7 +168,8 @@ fn bind_rows(statement: &mut StatementDraft, rows: &[&SealedRow]) -> Result<Stri
     ))
 }
 
-/// Writes the rows of the identity that have a value.
+/// Writes the rows of the identity that have a value. The mark of the time that the data have reached
+/// is written by each node, and never lowered; its value is a decimal number without leading zeros.
 fn set_names(
     statement: &mut StatementDraft,
     tables: &TableNames,
@@ -181,10 +182,13 @@ fn set_names(
     }
     let (names, values) = (statement.bind(names)?, statement.bind(values)?);
     Ok(Some(format!(
-        "named AS (INSERT INTO {} (name, value) \
+        "named AS (INSERT INTO {} AS present (name, value) \
          SELECT given.name, given.value FROM unnest({names}::text[], {values}::bytea[]) \
              AS given (name, value) \
-         ON CONFLICT (name) DO UPDATE SET value = excluded.value)",
+         ON CONFLICT (name) DO UPDATE SET value = CASE WHEN excluded.name = '{TIME}' \
+             AND (octet_length(present.value), present.value) \
+                 > (octet_length(excluded.value), excluded.value) \
+             THEN present.value ELSE excluded.value END)",
         tables.meta
     )))
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::shared_database::{Pair, hold_shared_by, open_shared};
 use crate::clock::{ClockReadings, StoreClock, system_milliseconds};
+use crate::identity;
 use crate::testing::{ScratchDirectory, TestDatabase, data, numbers, put};
 use crate::{SealKey, StoreFault};
 use bulkhead_place::claim_watch::ClaimTimes;
@@ -72,4 +73,23 @@ async fn store_time_of_running_node_follows_database() {
         last = pair.one.now();
     }
     assert!(pair.one.now() >= of_database.unwrap());
+}
+
+#[tokio::test]
+async fn mark_of_other_node_counts_and_is_never_lowered() {
+    let pair = Pair::open().await;
+    let mark = pair.one.now() + 60_000;
+    let rows = vec![identity::time_row(mark)];
+    pair.one.database().change_identity(rows).await.unwrap();
+    pair.catch_up().await;
+    assert_eq!(pair.other.data().time.due(), None, "one node writes the mark");
+    for lower in [mark - 1, 9] {
+        let rows = vec![identity::time_row(lower)];
+        pair.other.database().change_identity(rows).await.unwrap();
+        let rows = pair.one.database().identity_rows().await.unwrap();
+        assert_eq!(rows["time"], mark.to_string().into_bytes());
+    }
+    pair.other.database().change_identity(vec![identity::time_row(mark + 1)]).await.unwrap();
+    let rows = pair.one.database().identity_rows().await.unwrap();
+    assert_eq!(rows["time"], (mark + 1).to_string().into_bytes());
 }
