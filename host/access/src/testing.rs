@@ -13,7 +13,8 @@ pub(crate) fn options(directory: &Path) -> StoreOptions {
     StoreOptions { database, ..StoreOptions::at(directory) }
 }
 
-fn folder_of(name: &str) -> PathBuf {
+/// Returns the folder of the test `name`.
+pub(crate) fn folder_of(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("bulkhead-core-{name}-{}", std::process::id()))
 }
 
@@ -31,15 +32,8 @@ impl TemporaryStore {
         Self::with(directory, options).await
     }
 
-    /// Creates an empty store on the database at `url`.
-    pub(crate) async fn at(name: &str, url: &str) -> Self {
-        let directory = folder_of(name);
-        let database = DatabaseChoice::of_url(Some(url)).unwrap();
-        let options = StoreOptions { database, ..StoreOptions::at(&directory) };
-        Self::with(directory, options).await
-    }
-
-    async fn with(directory: PathBuf, options: StoreOptions) -> Self {
+    /// Creates an empty store in `directory`, with these options.
+    pub(crate) async fn with(directory: PathBuf, options: StoreOptions) -> Self {
         let data = DataDirectory::hold(options).await.unwrap();
         let key = dev_key(&data).unwrap();
         data.initialise(FirstKeys::of_holders(SealConfig::SINGLE, &key), |_| Ok(Vec::new()))

@@ -186,16 +186,12 @@ async fn claims_of_many_lanes_are_one_commit() {
     nodes.end().await;
 }
 
-/// Prints the speed of two nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_run_rows_of_many_lanes() {
     let mut nodes = SimulatedNodes::with_lanes("lanes", 64, 16).await;
-    let (before, begun) = (nodes.store.store.commits(), std::time::Instant::now());
     nodes.start("one");
     nodes.start("other");
     nodes.wait_for_rows(0, 0).await;
-    let (units, seconds) = (nodes.store.store.commits() - before, begun.elapsed().as_secs_f64());
-    println!("1024 rows of 64 lanes: {units} units, {:.0} claims/s", 1024.0 / seconds);
     let runs = sync::lock(&nodes.runs).clone();
     assert_eq!((runs.len(), runs.values().max()), (1024, Some(&1)));
     nodes.end().await;

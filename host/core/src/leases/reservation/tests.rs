@@ -1,7 +1,6 @@
 //! A call whose reservation another node ends.
 
-use super::super::record::StoredLease;
-use super::super::record::read_tolerantly;
+use super::super::record::{StoredLease, read_tolerantly};
 use super::*;
 use crate::testing::TemporaryStore;
 use bulkhead_store::UnitFinish;
@@ -47,9 +46,10 @@ impl CallOnOneNode {
         let mut unit = self.bed.store.begin();
         let found = read(&mut unit, &self.reserved.address).await.unwrap().unwrap();
         let ending = LeaseRecord { reason: Some(EndReason::Undo), ..found };
+        let now = unit.now();
         match is_gone {
             true => unit.delete(self.reserved.address.clone()),
-            false => put(&mut unit, &self.reserved.address, &ending, unit.now()).unwrap(),
+            false => put(&mut unit, &self.reserved.address, &ending, now).unwrap(),
         }
         unit.commit().await.unwrap();
     }

@@ -2,11 +2,21 @@
 //! open.
 
 use super::*;
+use crate::testing::folder_of;
+use bulkhead_store::{DatabaseChoice, StoreOptions};
 use bulkhead_test_database::{CommitCut, CommitRelay, new_schema, psql};
+
+/// Creates an empty store on the database at `url`.
+async fn store_at(name: &str, url: &str) -> TemporaryStore {
+    let directory = folder_of(name);
+    let database = DatabaseChoice::of_url(Some(url)).unwrap();
+    let options = StoreOptions { database, ..StoreOptions::at(&directory) };
+    TemporaryStore::with(directory, options).await
+}
 
 /// Two nodes on a store whose commits may end with an unknown outcome.
 async fn nodes_behind(relay: &CommitRelay, name: &str) -> TwoNodes {
-    TwoNodes::on(TemporaryStore::at(name, &relay.new_schema()).await)
+    TwoNodes::on(store_at(name, &relay.new_schema()).await)
 }
 
 fn alive_tasks() -> usize {
@@ -95,7 +105,7 @@ async fn claim_due_of(
 /// Two nodes on a store, and a record of a claim that does not open, at the lease `b`.
 async fn nodes_with_damage(name: &str) -> TwoNodes {
     let url = new_schema("");
-    let nodes = TwoNodes::on(TemporaryStore::at(name, &url).await);
+    let nodes = TwoNodes::on(store_at(name, &url).await);
     let claim = claim(&nodes.one, "a").await.unwrap();
     let (_, schema) = url.rsplit_once('=').unwrap();
     let path = format!("SET search_path = {schema}");

@@ -58,8 +58,6 @@ async fn writes_to_one_mount_rarely_interfere() {
     let inserted = interfered_share(&pair, |name, number| format!("m/{name}{number:06}")).await;
     let updated =
         interfered_share(&pair, |name, number| format!("m/{name}{:06}", number % 9)).await;
-    let percent = [inserted, updated].map(|share| 100.0 * share);
-    println!("interfered: {:.1} % of insertions, {:.1} % of updates", percent[0], percent[1]);
     let sizes = "SELECT sum(2 * octet_length(key) + octet_length(sealed) + 64)::bigint \
                  FROM record WHERE key LIKE 'm/%'";
     let summed = numbers(&pair.one, sizes).await[0];
