@@ -96,6 +96,16 @@ mod tests {
     }
 
     #[test]
+    fn migration_ignores_settings_of_shared_database() {
+        let shared = DESTINATION.replace('{', "{\n  ha_enabled = \"true\"\n  node_id = \"a\"\n");
+        let config = parse(&format!("{SOURCE}{shared}")).unwrap().load(&|_| None).unwrap();
+        let named: Vec<&str> =
+            config.notices.iter().map(|notice| notice.setting.as_str()).collect();
+        assert_eq!(named, ["ha_enabled", "node_id"]);
+        assert!(!config.destination.is_shared());
+    }
+
+    #[test]
     fn missing_and_unknown_words_are_refused_by_line() {
         for (text, line, says) in [
             (SOURCE.to_owned(), 1, "there is no storage_destination: write storage_destination"),

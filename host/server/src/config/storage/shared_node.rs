@@ -23,34 +23,32 @@ pub(super) fn node_id(
     section: &ConfigSection<'_>,
     server: Option<&ConfigSection<'_>>,
 ) -> Option<String> {
-    let named = match section.value("node_id") {
-        Some(value) => Some(section.keep(read_node_id(&value))?),
-        None => None,
+    let (enabling, naming) = (section.value("ha_enabled"), section.value("node_id"));
+    let Some(file) = server else {
+        let values = [&enabling, &naming];
+        values.into_iter().flatten().for_each(|value| section.notice(value, MIGRATION));
+        return None;
     };
-    let is_enabled = section.value("ha_enabled");
-    let flag = match &is_enabled {
+    let is_enabled = match &enabling {
         Some(value) => section.keep(value.flag())?,
         None => false,
     };
-    match (&is_enabled, server) {
-        (Some(value), Some(file)) if flag => shared_node_id(section, file, (value, named)),
-        (Some(value), None) => {
-            section.notice(value, MIGRATION);
-            None
+    match (enabling, naming) {
+        (Some(enabling), naming) if is_enabled => {
+            let named = match naming {
+                Some(value) => Some(section.keep(read_node_id(&value))?),
+                None => None,
+            };
+            return shared_node_id(section, file, (&enabling, named));
         }
-        (value, server) => {
-            if let Some(value) = value {
-                section.notice(value, ALONE);
-            }
-            if let (Some(value), Some(_)) = (section.value("node_id"), server) {
-                section.refuse(value.error(
-                    "only a node that shares the database has a name; write ha_enabled = \
-                     \"true\", too, or leave the line out",
-                ));
-            }
-            None
-        }
+        (_, Some(naming)) => section.refuse(naming.error(
+            "only a node that shares the database has a name; write ha_enabled = \"true\", too, or \
+             leave the line out",
+        )),
+        (Some(enabling), None) => section.notice(&enabling, ALONE),
+        (None, None) => {}
     }
+    None
 }
 
 /// Returns the name of a node that shares the database: the name of the block, or the host and the
@@ -58,10 +56,10 @@ pub(super) fn node_id(
 fn shared_node_id(
     section: &ConfigSection<'_>,
     file: &ConfigSection<'_>,
-    (is_enabled, named): (&ConfigValue<'_>, Option<String>),
+    (enabling, named): (&ConfigValue<'_>, Option<String>),
 ) -> Option<String> {
     let Some(address) = file.value("api_addr") else {
-        section.refuse(is_enabled.error(
+        section.refuse(enabling.error(
             "each node that shares the database needs an address of its own: write api_addr = \
              \"https://node-1.example.com:8200\" at the top of the file",
         ));
@@ -72,7 +70,7 @@ fn shared_node_id(
     match named.or_else(|| default_node_id(&address)) {
         Some(node_id) => Some(node_id),
         None => {
-            section.refuse(is_enabled.error(format!(
+            section.refuse(enabling.error(format!(
                 "host and port of api_addr {} cannot be the name of the node; write node_id = \
                  \"node-1\"",
                 quoted(&address)
