@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 use tokio::time::{sleep, timeout};
 
 use crate::foreign_changes::ExpiredClaim;
-use bulkhead_place::claim_watch::ClaimingNode;
+use bulkhead_place::claim_watch::{ClaimingNode, NodeSharing};
 use bulkhead_place::node_files::KnownCommit;
 use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_place::steady_clock::steady_milliseconds;
@@ -30,6 +30,10 @@ use super::stored_counts;
 
 /// Maximum time of a renewal, and of the message that gives a claim back.
 const RENEWAL_TIME: Duration = Duration::from_secs(5);
+/// Isolation of an opening beside other nodes, before its first query. A serializable transaction
+/// that reads the rows of all nodes fails again and again while the other nodes commit. The row of
+/// the gate keeps openings apart.
+const BESIDE_OTHERS: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
 /// Maximum attempts to take a claim that other transactions interfere with.
 const ATTEMPTS: u32 = 8;
 
@@ -66,6 +70,9 @@ impl PostgresDatabase {
         let mut writer = self.writer().await;
         let begun = steady_milliseconds();
         let mut connection = self.begin(&mut writer).await?;
+        if node.sharing == NodeSharing::Shared {
+            run_script(&mut connection, BESIDE_OTHERS).await?;
+        }
         node_rows::gate_passage(&self.tables).fetch(&mut connection).await?;
         let found = node_rows::find(&mut connection, &self.tables).await?;
         let Some(found) = found else { return Err(ClaimFault::Refused(no_row(self.name()))) };

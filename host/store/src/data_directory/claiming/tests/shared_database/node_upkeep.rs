@@ -1,9 +1,11 @@
-//! Tests of a node whose connections are occupied, or whose writes wait.
+//! Tests of a node whose connections are occupied, or whose writes wait, and of busy nodes.
 
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::testing::hold_writer;
+use bulkhead_place::write_failure::WriteFailure;
+use bulkhead_record::committed_state::{CommittedState, StateQuestions};
 
 #[tokio::test]
 async fn occupied_readers_do_not_delay_reads_of_changes() {
@@ -44,5 +46,34 @@ async fn waiting_upkeep_does_not_delay_reads_of_changes() {
     writing.await.unwrap();
     while pair.one.living_epochs().await.unwrap().len() > 1 {
         pair.one.data().changes.await_next().await.unwrap();
+    }
+}
+
+/// Commits and reads the rows of all nodes, as a unit that relies on a folder.
+async fn write_for_ever(store: Arc<Store>) {
+    loop {
+        let known_commits = store.data().changes.known().map(|known| known.numbers);
+        let questions = StateQuestions { known_commits, ..StateQuestions::default() };
+        let writes = |_: CommittedState<'_>| Some(GroupWrites::default());
+        match store.database().commit_group(questions, writes).await {
+            Ok(_) | Err(WriteFailure::Interfered) => {}
+            Err(other) => panic!("{}", StoreFault::from(other)),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_joins_beside_busy_nodes() {
+    let pair = Pair::open_with(IDLE, IDLE).await;
+    let busy = [&pair.one, &pair.other].map(|store| tokio::spawn(write_for_ever(store.clone())));
+    for _ in 0..5 {
+        let scratch = pair._directories.0.beside();
+        let third = open_shared(&scratch, IDLE).await.unwrap();
+        assert!(third.living_epochs().await.unwrap().len() > 2);
+        third.close().await;
+    }
+    for writing in busy {
+        writing.abort();
+        assert!(writing.await.unwrap_err().is_cancelled());
     }
 }
