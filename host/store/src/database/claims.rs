@@ -10,6 +10,7 @@ use bulkhead_place::claim_watch::ClaimingNode;
 use bulkhead_place::node_description::LivingNode;
 use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
+use bulkhead_record::meta_rows::MetaRows;
 
 impl DatabasePlace<'_> {
     /// Checks that `node` may open the initialised database. Nothing is written. Waits while the
@@ -229,6 +230,18 @@ impl Database {
         match self {
             Self::Sqlite(_) => Ok(None),
             Self::Postgres(database) => database.read_clock().await,
+        }
+    }
+
+    /// Returns all rows of the identity, of one state, on the connection of the reads of changes:
+    /// requests that occupy all other connections do not delay the answer.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(crate) async fn followed_identity(&self) -> Result<MetaRows, StoreFault> {
+        match self {
+            Self::Sqlite(database) => database.identity_rows().await,
+            Self::Postgres(database) => database.followed_identity().await,
         }
     }
 }

@@ -40,7 +40,7 @@ impl OpenData {
     /// keyring is damaged.
     pub(crate) async fn read_keyring(&self) -> Result<(), StoreFault> {
         let before = self.seal.status().term;
-        let rows = self.database.identity_rows().await?;
+        let rows = self.database.followed_identity().await?;
         if !self.seal.learn_sealed(identity::keyring_of(&rows)?)? {
             return Err(keyring_damaged());
         }

@@ -118,6 +118,12 @@ impl PostgresDatabase {
         Ok(parse(&found)?)
     }
 
+    /// As [`Database::followed_identity`](crate::database::Database::followed_identity).
+    pub(crate) async fn followed_identity(&self) -> Result<MetaRows, StoreFault> {
+        let found = self.follower.fetch(all_rows(&self.tables)).await?;
+        Ok(parse(&found)?)
+    }
+
     /// As [`Database::replace_identity`](crate::database::Database::replace_identity).
     pub(crate) async fn replace_identity(
         &self,

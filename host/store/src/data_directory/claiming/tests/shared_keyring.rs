@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::shared_database::{Pair, open_shared};
+use crate::database::Database;
 use crate::testing::{body, bytes, data, edit, numbers, put};
 use crate::{IndexColumns, Store, StoreFault};
 use bulkhead_place::claim_watch::ClaimTimes;
@@ -108,6 +109,18 @@ async fn unknown_term_is_read_before_record_is_damaged() {
     paused.know_terms_of(std::iter::once(&row)).await.unwrap();
     assert!(row.open(&paused.seal).is_ok());
     drop(reading);
+}
+
+#[tokio::test]
+async fn occupied_readers_do_not_delay_new_term() {
+    let pair = Pair::open().await;
+    let busy = pair.other.data();
+    let Database::Postgres(database) = &busy.database else { panic!("no server") };
+    let slow_requests = database.readers().occupy().await;
+    pair.one.rotate().await.unwrap();
+    pair.catch_up().await;
+    assert_eq!((busy.seal.status().term, busy.changes.check()), (2, Ok(())));
+    drop(slow_requests);
 }
 
 #[tokio::test]
