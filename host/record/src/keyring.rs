@@ -171,12 +171,13 @@ impl Keyring {
     /// records, and terms of both keyrings keep their counts.
     #[must_use]
     pub fn after(&self, present: &Keyring) -> Keyring {
-        let known = |term: &Arc<KeyTerm>| {
+        let with_count = |term: &Arc<KeyTerm>| {
             let same = present.term(term.cipher.term());
             let same = same.filter(|same| same.cipher.key() == term.cipher.key());
             Arc::clone(same.unwrap_or(term))
         };
-        let (older, newest) = (self.older.iter().map(known).collect(), known(&self.newest));
+        let (older, newest) =
+            (self.older.iter().map(with_count).collect(), with_count(&self.newest));
         let successor = Keyring { older, sealing: Arc::clone(&newest), newest, ..self.clone() };
         match successor.term(present.sealing.cipher.term()).map(Arc::clone) {
             Some(sealing) => Keyring { sealing, ..successor },

@@ -263,6 +263,16 @@ enum KnownTerms {
     All,
 }
 
+/// Waits for the decision of a commit in doubt, if there is one.
+async fn end_doubt(data: &OpenData) -> Result<(), WriteFailure> {
+    if data.cache.is_in_doubt() {
+        data.database.await_decisions().await?;
+        data.folders.forget();
+        data.cache.end_doubt();
+    }
+    Ok(())
+}
+
 /// Commits `works` in a single transaction, except units whose reads no longer hold.
 ///
 /// If the answer of the database is lost, the stored stamps are checked before anything else is
@@ -274,20 +284,16 @@ async fn attempt(
     terms: &mut KnownTerms,
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
     let database = &data.database;
-    if data.cache.is_in_doubt() {
-        database.await_decisions().await?;
-        data.folders.forget();
-        data.cache.end_doubt();
-    }
+    end_doubt(data).await?;
     let mut plan = CommitPlan::default();
     let time = data.time.due();
     let mut lacks_term = false;
     let (planned, lacks) = (&mut plan, &mut lacks_term);
-    let known = *terms;
+    let terms_before = *terms;
     let questions = plan::questions_about(works, (&data.stored, &data.changes));
     let committing = database.commit_group(questions, move |committed| {
         let mut rows = committed.rows.values().flatten();
-        if known == KnownTerms::AsReadSoFar && rows.any(|row| data.lacks_term_of(row)) {
+        if terms_before == KnownTerms::AsReadSoFar && rows.any(|row| data.lacks_term_of(row)) {
             *lacks = true;
             return None;
         }

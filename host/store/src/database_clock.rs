@@ -3,8 +3,8 @@
 //! This file prevents times of different machines from being compared: a lease that a node gives is
 //! ended by any node, so that all nodes have one clock, and the database server is the only machine
 //! that all of them know. A statement returns the clock of the server; the moment of the reading is
-//! known up to half of the time that the statement took. The best reading of the last minutes counts:
-//! its error grows by the drift of two clocks, until a newer reading is better.
+//! known up to half of the time that the statement took. The best reading of the last minutes
+//! counts: its error grows by the drift of two clocks, until a newer reading is better.
 //!
 //! Store time is moved ahead at once, and slows to half of its speed otherwise.
 
@@ -19,11 +19,11 @@ use bulkhead_record::fault::StoreFault;
 
 /// Difference between the clocks of this machine and of the database server above which a node does
 /// not begin, in milliseconds.
-const MOST_DIFFERENCE_MS: u64 = 10_000;
+const REFUSED_DIFFERENCE_MS: u64 = 10_000;
 /// Milliseconds in which two clocks drift apart by a millisecond.
 const DRIFT_MS: u64 = 10_000;
 /// Maximum time for which store time stands still after one reading, in milliseconds.
-const MOST_STANDSTILL_MS: u64 = 1_000;
+const STANDSTILL_MS: u64 = 1_000;
 
 /// A reading of the clock of the database server.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ impl DatabaseClock {
         if by.unsigned_abs() <= best.error_at(new.moment) {
             return;
         }
-        let most_back = i64::try_from((passed / 2).min(MOST_STANDSTILL_MS)).unwrap_or_default();
+        let most_back = i64::try_from((passed / 2).min(STANDSTILL_MS)).unwrap_or_default();
         self.clock.correct(by.max(-most_back));
     }
 }
@@ -125,7 +125,7 @@ impl DatabaseClock {
 ///
 /// # Errors
 /// [`StoreFault::Refused`] if the clocks of this machine and of the server differ by more than
-/// [`MOST_DIFFERENCE_MS`]; [`StoreFault::Unavailable`] without a reading.
+/// [`REFUSED_DIFFERENCE_MS`]; [`StoreFault::Unavailable`] without a reading.
 pub(crate) fn begin_at(clock: &StoreClock, readings: &[ClockReading]) -> Result<(), StoreFault> {
     let estimates = readings.iter().map(Estimate::of);
     let best = estimates.min_by_key(|estimate| estimate.error).ok_or_else(|| {
@@ -133,14 +133,14 @@ pub(crate) fn begin_at(clock: &StoreClock, readings: &[ClockReading]) -> Result<
     })?;
     let (system, steady) = (clock.system_time(), clock.steady_time());
     let database = steady.saturating_add_signed(best.offset);
-    if system.abs_diff(database) > MOST_DIFFERENCE_MS.saturating_add(best.error) {
+    if system.abs_diff(database) > REFUSED_DIFFERENCE_MS.saturating_add(best.error) {
         return Err(StoreFault::Refused(format!(
             "the clock of this machine shows {}, and the clock of the database server shows {}; \
              nodes that share a database need the same time, up to {} s; set the clocks right, and \
              start again",
             text_of(system),
             text_of(database),
-            MOST_DIFFERENCE_MS / 1_000
+            REFUSED_DIFFERENCE_MS / 1_000
         )));
     }
     clock.correct(best.offset.saturating_sub(clock.steady_offset()));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_above_ten_seconds_is_refused_with_both_times() {
+    fn large_difference_is_refused_with_both_times() {
         let mut node = Node::new();
         node.lead += 60_000;
         let readings = [node.ask((1, 1))];

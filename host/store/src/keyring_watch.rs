@@ -1,11 +1,11 @@
-//! The keyring of a process that shares its database: when to read the stored keyring again, and from
-//! when on to seal by its newest term.
+//! The keyring of a process that shares its database: when to read the stored keyring again, and
+//! from when on to seal by its newest term.
 //!
-//! This file prevents two faults of a rotation on a shared database: records that another node cannot
-//! open, and a record reported as damaged although only its term is new. A process opens records by
-//! each stored term at once, and seals by a term only after the time in which every other node has
-//! read the term or has lost its right to use memory (decision T65): such a node reads the keyring
-//! before it answers again.
+//! This file prevents two faults of a rotation on a shared database: records that another node
+//! cannot open, and a record reported as damaged although only its term is new. A process opens
+//! records by each stored term at once, and seals by a term only after the time in which every
+//! other node has read the term or has lost its right to use memory (decision T65): such a node
+//! reads the keyring before it answers again.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -50,8 +50,8 @@ impl KeyringWatch {
         let mut state = sync::lock(&self.state);
         let now = steady_milliseconds();
         let is_known = |since| Duration::from_millis(now.saturating_sub(since)) > IN_FORCE_TIME;
-        let known = state.learned.filter(|(_, since)| is_known(*since))?;
+        let (term, _) = state.learned.filter(|(_, since)| is_known(*since))?;
         state.learned = None;
-        Some(known.0)
+        Some(term)
     }
 }

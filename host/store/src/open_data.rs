@@ -194,8 +194,8 @@ impl OpenData {
         self.changes.await_others(commit, || self.database.seen_by_all().boxed()).await;
     }
 
-    /// Reads what other nodes committed, evicts what they changed, reads the keyring if another node
-    /// replaced the keyring, lets store time follow the clock of the database, and writes the
+    /// Reads what other nodes committed, evicts what they changed, reads the keyring if another
+    /// node replaced the keyring, lets store time follow the clock of the database, and writes the
     /// progress of this node. Returns the claims to be ended.
     ///
     /// # Errors
@@ -203,11 +203,11 @@ impl OpenData {
     pub(crate) async fn read_changes(&self) -> Result<Vec<ExpiredClaim>, StoreFault> {
         let Some(mut silent) = self.changes.hold_reading().await else { return Ok(Vec::new()) };
         let Some((number, begun, known)) = self.changes.begin() else { return Ok(Vec::new()) };
-        let asked = self.database_clock.steady_time();
+        let before = self.database_clock.steady_time();
         let found = self.database.read_changes(&known).await?;
         if let Some(database) = found.database_time {
-            let asked = (asked, self.database_clock.steady_time());
-            self.database_clock.follow(&ClockReading { asked, database });
+            let after = self.database_clock.steady_time();
+            self.database_clock.follow(&ClockReading { asked: (before, after), database });
         }
         if found.has_gap {
             self.cache.clear();

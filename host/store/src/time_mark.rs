@@ -1,9 +1,9 @@
 //! The mark of the store time that the data have reached. Commits write the mark with their rows.
 //!
 //! This file prevents a restart with the machine's clock set back from prolonging tokens and
-//! leases. The mark is at most a second older than the last commit, and costs no flush of its own. Of
-//! nodes that share a database, one writes the mark each second: transactions that write the same
-//! row disturb each other.
+//! leases. The mark is at most a second older than the last commit, and costs no flush of its own.
+//! Of nodes that share a database, one writes the mark each second: transactions that write the
+//! same row disturb each other.
 
 #[cfg(test)]
 mod tests;

@@ -22,8 +22,8 @@ impl DataDirectory {
         for _ in 0..READINGS {
             let before = self.clock.steady_time();
             if let Some(database) = database.read_clock().await? {
-                let asked = (before, self.clock.steady_time());
-                readings.push(ClockReading { asked, database });
+                let after = self.clock.steady_time();
+                readings.push(ClockReading { asked: (before, after), database });
             }
         }
         database_clock::begin_at(&self.clock, &readings)

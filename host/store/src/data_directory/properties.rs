@@ -50,9 +50,9 @@ impl DirectoryProperties {
     /// Returns the known seals; `None` if the seals have to be read. Seals of a shared database
     /// have to be read again after [`SEALS_AGE`].
     pub(super) fn seals(&self, is_shared: bool) -> Option<DataSeals> {
-        let known = sync::read(&self.seals);
-        let age = Duration::from_millis(steady_milliseconds().saturating_sub(known.read));
-        known.seals.clone().filter(|_| !is_shared || age < SEALS_AGE)
+        let noted = sync::read(&self.seals);
+        let age = Duration::from_millis(steady_milliseconds().saturating_sub(noted.read));
+        noted.seals.clone().filter(|_| !is_shared || age < SEALS_AGE)
     }
 
     /// Returns the seals that were read last, of any age.

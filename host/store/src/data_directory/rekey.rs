@@ -49,8 +49,8 @@ impl SealChange {
         }
     }
 
-    /// Returns the rows that the change relies on. `proven` is the seal of the holders whose key was
-    /// proven, if any.
+    /// Returns the rows that the change relies on. `proven` is the seal of the holders whose key
+    /// was proven, if any.
     fn replaced(&self, present: &StoreIdentity, proven: Option<&HolderSeal>) -> Vec<MetaChange> {
         match self {
             SealChange::Holders(_) => identity::holders_rows(proven.or(present.holders())),

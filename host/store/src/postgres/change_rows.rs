@@ -18,7 +18,6 @@ use bulkhead_record::meta_rows::{KEYRING, RESTORED, TIME};
 use bulkhead_record::record::{Address, Space};
 
 use super::connections::PostgresDatabase;
-use super::meta_table;
 use super::node_rows::{self, GATE, number_of};
 use super::postgres_error::PostgresError;
 use super::server_address::TableNames;
@@ -89,6 +88,13 @@ fn unread_changes(tables: &TableNames, names: &str, numbers: &str) -> String {
     )
 }
 
+/// Returns the expression for the length of a row's value in bytes; 0 without the row. `name` is a
+/// name that this program chose.
+fn length_of(tables: &TableNames, name: &str) -> String {
+    let text = format!("SELECT octet_length(value) FROM {} WHERE name = '{name}'", tables.meta);
+    format!("coalesce(({text}), 0)::bigint")
+}
+
 /// Returns the question about all changes after the known commits: at least one row for each node,
 /// with the number of its last commit.
 fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft, PostgresError> {
@@ -100,8 +106,8 @@ fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft,
              (SELECT value FROM {} WHERE name = '{TIME}') AS time_mark FROM {} \
          WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
         node_rows::expired("n."),
-        meta_table::length_of(tables, KEYRING),
-        meta_table::length_of(tables, RESTORED),
+        length_of(tables, KEYRING),
+        length_of(tables, RESTORED),
         tables.meta,
         unread_changes(tables, "$1", "$2")
     );

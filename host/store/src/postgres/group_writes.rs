@@ -168,8 +168,9 @@ fn bind_rows(statement: &mut StatementDraft, rows: &[&SealedRow]) -> Result<Stri
     ))
 }
 
-/// Writes the rows of the identity that have a value. The mark of the time that the data have reached
-/// is written by each node, and never lowered; its value is a decimal number without leading zeros.
+/// Writes the rows of the identity that have a value. The mark of the time that the data have
+/// reached is written by each node, and never lowered; its value is a decimal number without
+/// leading zeros.
 fn set_names(
     statement: &mut StatementDraft,
     tables: &TableNames,

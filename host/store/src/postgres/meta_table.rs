@@ -273,13 +273,6 @@ fn all_rows(tables: &TableNames) -> StatementDraft {
     StatementDraft::of(format!("SELECT name, value FROM {}", tables.meta))
 }
 
-/// Returns the expression for the length of a row's value in bytes; 0 without the row. `name` is a
-/// name that this program chose.
-pub(super) fn length_of(tables: &TableNames, name: &str) -> String {
-    let text = format!("SELECT octet_length(value) FROM {} WHERE name = '{name}'", tables.meta);
-    format!("coalesce(({text}), 0)::bigint")
-}
-
 fn parse(rows: &[PgRow]) -> Result<MetaRows, PostgresError> {
     let pair = |row: &PgRow| Ok((row.try_get("name")?, row.try_get("value")?));
     let pairs: Result<BTreeMap<String, Vec<u8>>, sqlx::Error> = rows.iter().map(pair).collect();

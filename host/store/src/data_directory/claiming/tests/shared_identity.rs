@@ -66,7 +66,7 @@ async fn seals_changed_by_other_node_are_known() {
     one.rekey(2).await.unwrap();
     let seal = AutomaticSeal { kind: "static".into(), key_id: "a".into(), wrapped_key: Vec::new() };
     one.directory.seal_automatically(&one.store, seal.clone(), &key(3)).await.unwrap();
-    let known = async {
+    let followed_seals = async {
         let mut seals = other.directory.seals().await.unwrap().unwrap();
         while seals.automatic.is_none() {
             tokio::task::yield_now().await;
@@ -74,7 +74,7 @@ async fn seals_changed_by_other_node_are_known() {
         }
         seals
     };
-    let seals = tokio::time::timeout(Duration::from_secs(20), known).await.unwrap();
+    let seals = tokio::time::timeout(Duration::from_secs(20), followed_seals).await.unwrap();
     assert_eq!((seals.holders, seals.automatic), (Some(TWO_OF_THREE), Some(seal)));
 }
 

@@ -50,17 +50,17 @@ async fn writes_by(store: &Arc<Store>, term: u32) -> bool {
 }
 
 #[tokio::test]
-async fn rotations_of_two_nodes_at_once_lose_no_term() {
+async fn two_nodes_rotating_at_once_lose_no_term() {
     let pair = Pair::open().await;
-    let mut made = BTreeSet::new();
+    let mut made_terms = BTreeSet::new();
     for round in 0..6 {
         let (one, other) = tokio::join!(pair.one.rotate(), pair.other.rotate());
-        made.extend([one.unwrap().term, other.unwrap().term]);
+        made_terms.extend([one.unwrap().term, other.unwrap().term]);
         for (store, name) in [(&pair.one, "one"), (&pair.other, "other")] {
             put(store, data(&format!("{name}/{round}")), "1").await;
         }
     }
-    assert_eq!(made, (2..=13).collect());
+    assert_eq!(made_terms, (2..=13).collect());
     for round in 0..6 {
         for name in ["one", "other"] {
             let address = data(&format!("{name}/{round}"));
@@ -75,7 +75,7 @@ async fn rotations_of_two_nodes_at_once_lose_no_term() {
 }
 
 #[tokio::test]
-async fn new_term_seals_nothing_before_other_node_is_out() {
+async fn new_term_waits_until_other_node_is_out() {
     let pair = Pair::open().await;
     let paused = pair.other.data();
     let reading = paused.changes.hold_reading().await;

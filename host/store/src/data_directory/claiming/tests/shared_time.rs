@@ -21,15 +21,15 @@ fn clock_ahead(by: &Arc<AtomicI64>) -> StoreClock {
 }
 
 #[tokio::test]
-async fn clock_a_minute_apart_is_refused_with_both_times() {
+async fn clock_minute_apart_is_refused_with_both_times() {
     let scratch = ScratchDirectory::on(TestDatabase::Postgres);
     scratch.open().await.close().await;
     let beside = scratch.beside();
     let store = open_shared(&beside, ClaimTimes::default()).await.unwrap();
     for by in [60_000, -60_000] {
         let clock = clock_ahead(&Arc::new(AtomicI64::new(by)));
-        let held = hold_shared_by(&scratch, ClaimTimes::default(), clock).await.unwrap();
-        let refused = held.open(SealKey::from_bytes([1; 32])).await.map(drop);
+        let directory = hold_shared_by(&scratch, ClaimTimes::default(), clock).await.unwrap();
+        let refused = directory.open(SealKey::from_bytes([1; 32])).await.map(drop);
         let Err(StoreFault::Refused(why)) = refused else { panic!("{refused:?}") };
         let times = why.matches("T").count();
         assert!(times >= 2 && why.contains("clock of the database server"), "{why}");
@@ -42,8 +42,9 @@ async fn nodes_with_different_clocks_have_same_time() {
     let pair = Pair::open().await;
     let ahead = Arc::new(AtomicI64::new(5_000));
     let beside = pair.directories.0.beside();
-    let held = hold_shared_by(&beside, ClaimTimes::default(), clock_ahead(&ahead)).await.unwrap();
-    let third = held.open(SealKey::from_bytes([1; 32])).await.unwrap();
+    let directory =
+        hold_shared_by(&beside, ClaimTimes::default(), clock_ahead(&ahead)).await.unwrap();
+    let third = directory.open(SealKey::from_bytes([1; 32])).await.unwrap();
     let of_database = third.database().read_clock().await.unwrap().unwrap();
     for store in [&pair.one, &pair.other, &third] {
         let apart = store.now().abs_diff(of_database);
@@ -76,7 +77,7 @@ async fn store_time_of_running_node_follows_database() {
 }
 
 #[tokio::test]
-async fn mark_of_other_node_counts_and_is_never_lowered() {
+async fn mark_of_other_node_counts_and_never_falls() {
     let pair = Pair::open().await;
     let mark = pair.one.now() + 60_000;
     let rows = vec![identity::time_row(mark)];
