@@ -79,7 +79,7 @@ fn writes_of_other_node_end_with_their_mount() {
 }
 
 #[test]
-fn plugin_and_version_of_one_node_serve_on_other() {
+fn plugin_of_one_node_serves_on_other() {
     let pair = Pair::start();
     let [one, other] = pair.roots();
     one.upload(PROBE, &guest("probe")).expect(204);

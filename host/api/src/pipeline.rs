@@ -28,7 +28,7 @@ use bulkhead_access::identity::EntityContext;
 use bulkhead_access::policies::acl::Acl;
 use bulkhead_access::request_metrics::{OperationClass, RequestOutcome};
 use bulkhead_access::tokens::Caller;
-use bulkhead_core::lifecycle::{self, CallAttempts};
+use bulkhead_core::lifecycle::CallAttempts;
 use bulkhead_core::{CallerRights, Core};
 use bulkhead_sandbox::SideEffect;
 use bulkhead_store::{QueueTicket, Unit};
@@ -55,10 +55,6 @@ pub(crate) async fn handle(
     found: Result<Option<FoundEndpoint<'_>>, Failure>,
 ) -> Response {
     let begun = Instant::now();
-    if let Err(failure) = lifecycle::catch_up(core).await {
-        return refuse_unrecorded(core, request, begun, &failure);
-    }
-
     // 1. The caller is authenticated once, however often the request is attempted, and before the
     //    unit of work begins: a token renewed meanwhile is not a conflict of the request. The
     //    commit of a writing request checks the token again. An endpoint that needs no token takes

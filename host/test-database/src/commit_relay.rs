@@ -1,14 +1,13 @@
 //! A relay before the server of this program: a test lets a commit end with an unknown outcome.
 //!
-//! The relay knows the messages of the store by their words, so that the connections must be in
-//! clear text.
+//! The relay knows the messages of the store by their words. The connections must be in clear text.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Words of the message with which a unit of work commits. A renewal of a claim has other words.
+/// Words of the message that commits a unit of work. A renewal of a claim has other words.
 const COMMIT: &[u8] = b"; COMMIT";
 /// Words with which the store begins to ask for the outcome of a commit, and words of the same
 /// length that the server refuses at once, and not as during an outage.
@@ -26,7 +25,7 @@ pub enum CommitCut {
     AfterServer,
 }
 
-/// A running relay, which ends when dropped. Its connections end with their peers.
+/// A running relay. Dropping the value ends the relay; connections end with their peers.
 pub struct CommitRelay {
     port: u16,
     state: Arc<Mutex<RelayState>>,

@@ -2,8 +2,8 @@
 //!
 //! This file prevents guesses at another node of a name that is locked at one node: a lock is also
 //! a record with its end, and each node reads the records after a change by another node. Failures
-//! are counted by each node alone, so that a guesser who reaches all nodes has at most the threshold
-//! of the mount times the number of nodes. A node that works alone stores nothing.
+//! are counted by each node alone, so that a guesser who reaches all nodes has at most the
+//! threshold of the mount times the number of nodes. A node that works alone stores nothing.
 
 use super::{Lockouts, LoginName};
 use bulkhead_store::{Address, IndexColumns, Space, Store};
@@ -62,10 +62,10 @@ impl SharedLocks {
 
     /// Returns the locked names of a mount, or of all mounts.
     pub(super) fn names(&self, mount: Option<&str>, now: u64) -> impl Iterator<Item = NameAtMount> {
-        let known = sync::lock(&self.known);
+        let locks = sync::lock(&self.known);
         let of_mount =
             |key: &NameAtMount, end: u64| end > now && mount.is_none_or(|mount| key.0 == mount);
-        let found = known.ends.iter().filter(|(key, end)| of_mount(key, **end));
+        let found = locks.ends.iter().filter(|(key, end)| of_mount(key, **end));
         found.map(|(key, _)| key.clone()).collect::<Vec<_>>().into_iter()
     }
 
@@ -75,9 +75,9 @@ impl SharedLocks {
 
     /// Replaces the known locks. Returns the names without a lock that had one.
     fn replace(&self, count: u64, ends: BTreeMap<NameAtMount, u64>) -> Vec<NameAtMount> {
-        let mut known = sync::lock(&self.known);
-        let before = std::mem::replace(&mut *known, KnownLocks { read_at: Some(count), ends });
-        before.ends.into_keys().filter(|key| !known.ends.contains_key(key)).collect()
+        let mut locks = sync::lock(&self.known);
+        let before = std::mem::replace(&mut *locks, KnownLocks { read_at: Some(count), ends });
+        before.ends.into_keys().filter(|key| !locks.ends.contains_key(key)).collect()
     }
 }
 

@@ -1,19 +1,23 @@
-//! Rate limits of requests, which come before anything of a request is looked at.
+//! The conditions of a request that come before its destination: the state of the node, and the
+//! rate limits of the client.
 //!
 //! This file prevents a limit that holds on one way into the service only: requests of the API and
 //! requests of plain HTTP pass the same functions (see `tests/tidy/pipelines.rs`).
 
 use bulkhead_access::quotas::RateRefusal;
 use bulkhead_core::Core;
+use bulkhead_core::lifecycle;
 use bulkhead_wire::failure::Failure;
 use std::net::IpAddr;
 
-/// Checks the limits of a request's client: the rate limit for callers without a valid token, if
+/// Waits until the tables of the node include the changes by other nodes, and checks the limits of
+/// a request's client: the rate limit for callers without a valid token, if
 /// the caller `is_unauthenticated`, and the rate-limit quotas of the path. Returns the refusal by a
 /// quota that an operator wants in the audit log.
 ///
 /// # Errors
-/// 429 for a request refused without an audit record.
+/// 429 for a request refused without an audit record; 503 if the changes of other nodes cannot be
+/// read.
 pub(super) async fn admit(
     core: &Core,
     (path, remote): (&str, IpAddr),
@@ -22,6 +26,7 @@ pub(super) async fn admit(
     if is_unauthenticated {
         admit_unauthenticated(core, remote).await?;
     }
+    lifecycle::catch_up(core).await?;
     match admit_by_quotas(core, path, remote) {
         Some(RateRefusal { failure, is_audited: false }) => Err(failure),
         refused => Ok(refused.map(|refused| refused.failure)),

@@ -52,10 +52,6 @@ pub(crate) async fn handle_raw(
     in_flight: InFlight,
     presence: CallerPresence,
 ) -> RawResponse {
-    if let Err(failure) = lifecycle::catch_up(&core).await {
-        return count(&core, None, RawResponse::failed(&failure));
-    }
-
     // 1. The client's limits, before anything of the request is looked at. Every caller counts as
     //    unauthenticated until the component names the caller.
     let remote = request.remote.0;

@@ -9,8 +9,8 @@
 //! [`undo_reservations`] makes the reservation due now, with [`EndReason::Undo`]. If the process
 //! dies, the next unsealing makes the reservation due (`Leases::undo_dead`), or the reservation
 //! becomes due by itself. Due work then calls the component's `revoke` with the reason `undo`,
-//! again and again while the database does not answer. If the database certainly created nothing, the component calls `leases.end`, and the
-//! reservation is deleted without `revoke`.
+//! again and again while the database does not answer. If the database certainly created nothing,
+//! the component calls `leases.end`, and the reservation is deleted without `revoke`.
 
 use super::record::{EndReason, LeaseRecord, put, read};
 use super::table::address;

@@ -24,16 +24,14 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOut
     if timer.index.due.is_none_or(|due| due > core.store.now()) {
         return Ok(DueOutcome::Moot);
     }
-    let address = claim.address();
-    let (uuid, key) = address.key.split_once('/').unwrap_or((address.key.as_str(), ""));
+    let row = claim.address().key.as_str();
+    let (uuid, key) = row.split_once('/').unwrap_or((row, ""));
     let Some(mount) = core.mounts.by_uuid(uuid) else {
         if let Some(waits) = core.mounts.unavailable_failure(uuid) {
             return put_off(core, claim, &timer, &waits).await;
         }
-        return Err(Failure::internal(format!(
-            "a timer of mount {uuid} is due, but there is no such mount"
-        ))
-        .recordable());
+        let missing = format!("a timer of mount {uuid} is due, but there is no such mount");
+        return Err(Failure::internal(missing).recordable());
     };
     let ready = match mount.may_wake() {
         Ok(()) => core.load_plugin(&mount).await,
@@ -50,11 +48,10 @@ pub(super) async fn wake_timer(core: &Arc<Core>, claim: &Claim) -> Result<DueOut
     let mut attempts = CallAttempts::of_due_work(core, call.deadline());
     let ended = loop {
         let mut unit = attempts.begin(mount.begin(&core.store));
-        let admitted = match mount.fence(&core.store, &mut unit).await {
-            Ok(()) => call.enter(CallPriority::Background).await,
-            Err(waits) => Err(waits),
-        };
-        let admitted = match admitted {
+        if let Err(waits) = mount.fence(&core.store, &mut unit).await {
+            break Err(UnfinishedWork::before_call(waits));
+        }
+        let admitted = match call.enter(CallPriority::Background).await {
             Ok(admitted) => admitted,
             Err(waits) => break Err(UnfinishedWork::before_call(waits)),
         };

@@ -26,11 +26,11 @@ impl Claims {
     /// ends.
     pub(in crate::background) async fn watch_epochs(&self) {
         let Some(records) = &self.records else { return std::future::pending().await };
-        let mut known = KnownEpochs::default();
+        let mut epochs = KnownEpochs::default();
         loop {
             // A failure is a part of an outage, which has its own lines in the log. The next look
             // finds the same epochs missing.
-            drop(known.look(records).await);
+            drop(epochs.look(records).await);
             tokio::time::sleep(LOOK_PAUSE).await;
         }
     }

@@ -191,9 +191,9 @@ impl<Work: DueWork> DueSearch<'_, Work> {
         let is_last = u32::try_from(found.len()).is_ok_and(|found| found < limit);
         let addresses = found.into_iter().map(|due| due.address);
         let new: Vec<_> = addresses.filter(|address| !elsewhere.contains(address)).collect();
-        let held = claims.hold_due(lane, &new);
-        let claimed = !held.is_empty();
-        self.batch.claims.extend(held);
+        let new_claims = claims.hold_due(lane, &new);
+        let claimed = !new_claims.is_empty();
+        self.batch.claims.extend(new_claims);
         if claimed && !is_last {
             self.batch.visits.push((visit, new));
         }

@@ -173,7 +173,7 @@ async fn claims_of_process_that_dies_are_removed() {
 async fn claims_of_many_lanes_are_one_commit() {
     let mut nodes = SimulatedNodes::with_lanes("batch", 64, 8).await;
     let before = nodes.store.store.commits();
-    let held = Arc::clone(&nodes.gate).write_owned().await;
+    let closed = Arc::clone(&nodes.gate).write_owned().await;
     nodes.start("one");
     nodes.wait_for_starts(64).await;
     assert_eq!(nodes.store.store.commits(), before + 1);
@@ -181,7 +181,7 @@ async fn claims_of_many_lanes_are_one_commit() {
     nodes.start("other");
     nodes.wait_for_starts(128).await;
     assert!(nodes.store.store.commits() <= before + 5, "{}", nodes.store.store.commits());
-    drop(held);
+    drop(closed);
     nodes.wait_for_rows(0, 0).await;
     nodes.end().await;
 }

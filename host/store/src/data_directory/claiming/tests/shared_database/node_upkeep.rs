@@ -67,7 +67,7 @@ async fn node_joins_beside_busy_nodes() {
     let pair = Pair::open_with(IDLE, IDLE).await;
     let busy = [&pair.one, &pair.other].map(|store| tokio::spawn(write_for_ever(store.clone())));
     for _ in 0..5 {
-        let scratch = pair._directories.0.beside();
+        let scratch = pair.directories.0.beside();
         let third = open_shared(&scratch, IDLE).await.unwrap();
         assert!(third.living_epochs().await.unwrap().len() > 2);
         third.close().await;
