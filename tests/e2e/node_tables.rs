@@ -115,7 +115,9 @@ fn plugin_of_one_node_serves_on_other() {
         }
     });
     one.delete("sys/mounts/third").expect(204);
-    one.delete(PROBE).expect(204);
+    for version in ["1.0.0", "2.0.0"] {
+        one.delete(&format!("{PROBE}?version={version}")).expect(204);
+    }
     other.read(PROBE).expect(404);
     other.write("sys/mounts/third", &json!({ "type": "probe" })).expect(400);
 }
