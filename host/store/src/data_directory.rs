@@ -10,6 +10,7 @@ mod beginning_time;
 mod claiming;
 mod copies;
 mod examining;
+mod present_seals;
 mod properties;
 mod rekey;
 mod restoring;
@@ -34,7 +35,7 @@ use bulkhead_record::body::RecordBody;
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::record::{Address, IndexColumns, Record};
-use bulkhead_record::root_seals::{DataSeals, FirstKeys};
+use bulkhead_record::root_seals::FirstKeys;
 use bulkhead_record::rows::SealedRow;
 use bulkhead_record::seal::{Seal, SecretHasher};
 use bulkhead_record::shamir::SealConfig;
@@ -121,39 +122,6 @@ impl DataDirectory {
         self.clock.now()
     }
 
-    /// Returns the ways in which the data can be opened; `None` if nothing is initialised yet. On a
-    /// database that other nodes share, the answer is at most a second old.
-    ///
-    /// # Errors
-    /// As [`DataDirectory::hold`], if the database has to be read.
-    pub async fn seals(&self) -> Result<Option<DataSeals>, StoreFault> {
-        let Some(properties) = self.known().await? else { return Ok(None) };
-        let is_shared = self.sharing == NodeSharing::Shared;
-        if let Some(seals) = properties.seals(is_shared) {
-            return Ok(Some(seals));
-        }
-        match identity::read(self.place()).await {
-            Ok(found) => {
-                let seals = found.map(|found| found.seals());
-                if is_shared {
-                    properties.note_seals(seals.clone());
-                }
-                Ok(seals)
-            }
-            // The last known seals during an outage of the database.
-            Err(fault) => properties.outdated_seals().map(Some).ok_or(fault),
-        }
-    }
-
-    /// Returns the split of the holders' key; `None` if nothing is initialised yet, or nobody holds
-    /// shares.
-    ///
-    /// # Errors
-    /// As [`DataDirectory::seals`].
-    pub async fn seal_config(&self) -> Result<Option<SealConfig>, StoreFault> {
-        Ok(self.seals().await?.and_then(|seals| seals.holders))
-    }
-
     /// Returns the public name of the cluster, a UUID; `None` if nothing is initialised yet.
     ///
     /// # Errors
@@ -225,7 +193,7 @@ impl DataDirectory {
         self.open_by(|identity| identity.open(&key, &self.name())).await
     }
 
-    /// Opens the store with the key of the automatic seal ([`DataSeals::automatic`]), like
+    /// Opens the store with the key of the automatic seal (`DataSeals::automatic`), like
     /// [`DataDirectory::open`].
     ///
     /// # Errors

@@ -100,7 +100,8 @@ impl DataDirectory {
             )));
         }
         if let DatabaseChoice::Postgres(place) = self.choice() {
-            remove_abandoned_restore(place).await?;
+            // The tables do no harm, and the next opening tries again.
+            drop(remove_abandoned_restore(place).await);
         }
         mark.raise(KnownCommit { node: row, commits });
         Ok(identity)
@@ -121,7 +122,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if a file of the directory cannot be read.
-    pub(super) fn unmarked_node(&self) -> Result<ClaimingNode, StoreFault> {
+    pub(crate) fn unmarked_node(&self) -> Result<ClaimingNode, StoreFault> {
         let node = node_files::read_node(self.path())?;
         self.node_with(node, MarkFile::unread(self.path()))
     }

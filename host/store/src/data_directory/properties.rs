@@ -20,6 +20,8 @@ pub(super) struct DirectoryProperties {
     seals: RwLock<KnownSeals>,
     /// The seal of the holders whose key was proven last.
     proven: Mutex<Option<HolderSeal>>,
+    /// Held while the seals are read again: one session at a time asks.
+    pub(super) reading: tokio::sync::Mutex<()>,
     pub(super) cluster_name: String,
 }
 
@@ -43,6 +45,7 @@ impl DirectoryProperties {
         DirectoryProperties {
             seals: RwLock::new(KnownSeals::of(Some(identity.seals()))),
             proven: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             cluster_name: identity.cluster_name(),
         }
     }

@@ -21,7 +21,7 @@ use super::manifest::SnapshotManifest;
 use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::save::IdentityRows;
 use crate::data_directory::DataDirectory;
-use crate::database::{DatabasePlace, SCHEMA_COUNT};
+use crate::database::{DatabasePlace, SCHEMA_COUNT, check_unclaimed};
 use crate::identity::{StoreIdentity, migration_mark};
 use crate::store::Store;
 use bulkhead_place::options::{DatabaseChoice, StoreOptions};
@@ -114,6 +114,10 @@ impl DataDirectory {
     ) -> Result<PreparedRestore, StoreFault> {
         let turn = self.take_restore_turn()?;
         let RestoreConditions { accept, may_continue } = conditions;
+        if let DatabaseChoice::Postgres(place) = self.choice() {
+            // Refused before the copy, and not after the service is closed.
+            check_unclaimed(place, &self.unmarked_node()?).await?;
+        }
         let checked = CheckedSnapshot::read(snapshot, &may_continue).await?;
         accept(&checked)?;
         checked.check_mark(self.system_time())?;
