@@ -232,6 +232,14 @@ impl Keyring {
         keys.any(|key| key == bytes)
     }
 
+    /// Returns whether the keyring has every key of another keyring, under the same numbers.
+    pub fn contains(&self, other: &Keyring) -> bool {
+        other.terms().all(|term| {
+            let own = self.term(term.cipher.term());
+            own.is_some_and(|own| own.cipher.key() == term.cipher.key())
+        })
+    }
+
     fn terms(&self) -> impl Iterator<Item = &Arc<KeyTerm>> {
         self.older.iter().chain([&self.newest])
     }

@@ -197,9 +197,17 @@ impl Seal {
     /// bytes.
     ///
     /// # Errors
-    /// As [`RootKey::open_keyring`].
+    /// As [`RootKey::open_keyring`]; [`StoreFault::Unavailable`] if the stored keyring lacks a key
+    /// that this process knows: records under this key would be lost with the process.
     pub fn learn_sealed(&self, stored: &[u8]) -> Result<bool, StoreFault> {
         let Some(stored) = self.root.open_keyring(&self.cluster, stored)? else { return Ok(false) };
+        if !stored.contains(&self.keyring()) {
+            return Err(StoreFault::Unavailable(
+                "the keyring in the database lacks a key that this node has read before: the \
+                 database has lost commits; bring the lost commits back, or restart each node"
+                    .to_owned(),
+            ));
+        }
         self.learn(&stored);
         Ok(true)
     }

@@ -8,7 +8,7 @@
 //! reads the keyring before it answers again.
 
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_wire::sync;
@@ -19,6 +19,8 @@ use crate::change_watch::IN_FORCE_TIME;
 #[derive(Default)]
 pub(crate) struct KeyringWatch {
     state: Mutex<KeyringState>,
+    /// The moment of the last reading because of an unknown term. Held during the reading.
+    pub(crate) unknown_term: tokio::sync::Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]

@@ -1,10 +1,15 @@
 //! The reading of the stored keyring, which another node of a shared database may have replaced.
 
+use std::time::{Duration, Instant};
+
 use super::OpenData;
 use crate::identity;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::keyring::{KeyStatus, Keyring};
 use bulkhead_record::rows::SealedRow;
+
+/// Time between two readings of the keyring because of an unknown term.
+const UNKNOWN_TERM_PAUSE: Duration = Duration::from_millis(500);
 
 impl OpenData {
     /// Prepares the keyring of an opening: another node may have stored the newest term just now,
@@ -67,7 +72,7 @@ impl OpenData {
         mut rows: impl Iterator<Item = &SealedRow>,
     ) -> Result<(), StoreFault> {
         match rows.any(|row| self.lacks_term_of(row)) {
-            true => Box::pin(self.read_keyring()).await,
+            true => Box::pin(self.read_unknown_term()).await,
             false => Ok(()),
         }
     }
@@ -78,9 +83,23 @@ impl OpenData {
     /// As [`OpenData::read_keyring`].
     pub(crate) async fn know_term_of_text(&self, text: &str) -> Result<(), StoreFault> {
         match self.changes.is_shared() && self.seal.lacks_term_of_text(text) {
-            true => Box::pin(self.read_keyring()).await,
+            true => Box::pin(self.read_unknown_term()).await,
             false => Ok(()),
         }
+    }
+
+    /// Reads the keyring because of an unknown term, once at a time. A short time after such a
+    /// reading, waits for the next read of changes instead, which reads the keyring if another node
+    /// replaced the keyring: a caller without a token may name any term.
+    async fn read_unknown_term(&self) -> Result<(), StoreFault> {
+        let mut read = self.keyring.unknown_term.lock().await;
+        if read.is_some_and(|read| read.elapsed() < UNKNOWN_TERM_PAUSE) {
+            drop(read);
+            return self.changes.await_next().await;
+        }
+        self.read_keyring().await?;
+        *read = Some(Instant::now());
+        Ok(())
     }
 
     /// Begins the newest term of a keyring that is stored: waits until every node opens records of
