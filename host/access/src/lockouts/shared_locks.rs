@@ -13,9 +13,14 @@ use bulkhead_wire::{stored, sync};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Prefix of the keys of locks in [`Space::Core`].
 const PREFIX: &str = "lockout/";
+
+/// Time between two readings of the locks. A guesser who locks many names at one node must not keep
+/// the other nodes reading.
+const READ_PAUSE: Duration = Duration::from_secs(1);
 
 /// A name at a mount.
 type NameAtMount = (String, String);
@@ -36,7 +41,7 @@ stored!(NameLock, "name-lock", reads_stored_name_locks);
 #[derive(Default)]
 pub(super) struct SharedLocks {
     known: Mutex<KnownLocks>,
-    /// Held during a read of all records, and during a write with its note.
+    /// Held during a read of all records, and during an unlocking.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -44,6 +49,8 @@ pub(super) struct SharedLocks {
 struct KnownLocks {
     /// Count of the changes by other nodes before the last read; `None` before the first read.
     read_at: Option<u64>,
+    /// The moment of the last read.
+    read: Option<Instant>,
     /// Ends of the locks.
     ends: BTreeMap<NameAtMount, u64>,
 }
@@ -51,7 +58,10 @@ struct KnownLocks {
 impl SharedLocks {
     /// Returns whether a name of the mount is locked.
     pub(super) fn has_any(&self, mount: &str, now: u64) -> bool {
-        self.names(Some(mount), now).next().is_some()
+        let locks = sync::lock(&self.known);
+        let of_mount = locks.ends.range((mount.to_owned(), String::new())..);
+        let mut of_mount = of_mount.take_while(|((name, _), _)| name == mount);
+        of_mount.any(|(_, end)| *end > now)
     }
 
     /// Returns whether the name is locked.
@@ -69,20 +79,27 @@ impl SharedLocks {
         found.map(|(key, _)| key.clone()).collect::<Vec<_>>().into_iter()
     }
 
+    /// Returns whether the locks are as after `count` changes, or were read a short time ago.
     fn is_current(&self, count: u64) -> bool {
-        sync::lock(&self.known).read_at == Some(count)
+        let locks = sync::lock(&self.known);
+        let is_recent = locks.read.is_some_and(|read| read.elapsed() < READ_PAUSE);
+        locks.read_at.is_some_and(|read_at| read_at == count || is_recent)
     }
 
     /// Replaces the known locks. Returns the names without a lock that had one.
     fn replace(&self, count: u64, ends: BTreeMap<NameAtMount, u64>) -> Vec<NameAtMount> {
         let mut locks = sync::lock(&self.known);
-        let before = std::mem::replace(&mut *locks, KnownLocks { read_at: Some(count), ends });
+        let before = std::mem::replace(
+            &mut *locks,
+            KnownLocks { read_at: Some(count), read: Some(Instant::now()), ends },
+        );
         before.ends.into_keys().filter(|key| !locks.ends.contains_key(key)).collect()
     }
 }
 
 impl Lockouts {
-    /// Reads the locks in `store`, if another node changed any since the last read.
+    /// Reads the locks in `store`, if another node changed any since the last read, and the last
+    /// read is a second ago.
     ///
     /// # Errors
     /// 503 if the database cannot be read.
@@ -116,7 +133,7 @@ impl Lockouts {
         let LoginName { mount, name, .. } = login;
         let Some(ends_at) = self.end_of_lock(mount, name) else { return Ok(()) };
         let lock = NameLock { mount: mount.to_owned(), name: name.to_owned(), ends_at };
-        let _turn = shared.turn.lock().await;
+        // The counter of this node holds the lock, too, if a read replaces the note below.
         let mut unit = store.begin();
         unit.put(address(store, mount, name), lock.to_bytes()?, IndexColumns::default());
         unit.commit().await?;
