@@ -19,6 +19,7 @@ use crate::file_reception::FileReceptions;
 use crate::pipeline;
 use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::sealing::sealed_failure;
+use bulkhead_core::lifecycle;
 use bulkhead_core::process::ProcessState;
 use bulkhead_core::seal::{SealStatus, ServiceSeal};
 use bulkhead_core::settings::ServiceSettings;
@@ -249,6 +250,10 @@ impl Service {
             let seals = matches!(&found, Ok(Some(found)) if found.endpoint.goes_unrecorded());
             return self.answer_closed(request, seals).await;
         };
+        // Before the token loses a use.
+        if let Err(failure) = lifecycle::catch_up(&core).await {
+            return Response::failed(&failure);
+        }
         let response = pipeline::handle(&core, &self.table, request, found).await;
         drop(in_flight);
         if let Some(prepared) = core.take_restore(&request.id) {

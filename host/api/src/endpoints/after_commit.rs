@@ -69,10 +69,7 @@ impl AfterCommit {
                 Ok(())
             }
             Self::Mounts(change) => lifecycle::apply_mount_change(core, change).await,
-            Self::Audit(change) => {
-                lifecycle::apply_audit_change(core, change).await;
-                Ok(())
-            }
+            Self::Audit(change) => lifecycle::apply_audit_change(core, change).await,
             Self::Catalog(change) => lifecycle::apply_catalog_change(core, change).await,
         }
     }

@@ -3,7 +3,6 @@
 //! A component describes itself once, when its digest is new. The description is stored; later
 //! starts read the stored description and run no plugin code.
 
-use super::entry::PluginType;
 use super::official::OfficialComponent;
 use super::plugin::{EnginePlugin, Plugin, PluginLoader};
 use super::table::Catalog;
@@ -12,7 +11,6 @@ use bulkhead_sandbox::{ComponentSource, DatabasePlugin, MountablePlugin};
 use bulkhead_store::{Address, IndexColumns, Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
 use bulkhead_wire::stored::Stored;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Catalog {
@@ -34,17 +32,12 @@ impl Catalog {
     }
 
     /// Takes over the registrations, removals and pins of another node, which shares the database.
-    /// Returns types and names of the plugins with other versions or ceilings than before.
     ///
     /// # Errors
-    /// If the store cannot be read.
-    pub(crate) async fn reload(
-        &self,
-        loader: PluginLoader<'_>,
-    ) -> Result<BTreeSet<(PluginType, String)>, Failure> {
-        let changed = uploaded::reload_all(self, loader).await?;
-        self.load_pins(loader.store).await?;
-        Ok(changed)
+    /// If the store cannot be read. A part of the changes may be in the table.
+    pub(crate) async fn reload(&self, loader: PluginLoader<'_>) -> Result<(), Failure> {
+        uploaded::reload_all(self, loader).await?;
+        self.load_pins(loader.store).await
     }
 
     async fn add_official(

@@ -39,33 +39,26 @@ pub(super) async fn load_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Res
     Ok(())
 }
 
-/// Takes over the registrations and removals of another node, which shares the database. Returns
-/// types and names of the plugins with other versions or ceilings than before.
+/// Takes over the registrations and removals of another node, which shares the database.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(super) async fn reload_all(
-    catalog: &Catalog,
-    loader: PluginLoader<'_>,
-) -> Result<BTreeSet<(PluginType, String)>, Failure> {
+pub(super) async fn reload_all(catalog: &Catalog, loader: PluginLoader<'_>) -> Result<(), Failure> {
     let stored = StoredPlugins::read(loader).await?;
-    let mut changed = BTreeSet::new();
     // A version with an unreadable row keeps serving until the next start.
     if stored.is_complete {
         for (kind, name, version) in catalog.all_registered() {
             if !stored.has(kind, &name, &version) {
                 catalog.remove(kind, &name, &version);
-                changed.insert((kind, name));
             }
         }
     }
     for entry in stored.entries {
         if !catalog.is_up_to_date(&entry) {
-            changed.insert((entry.kind, entry.name.clone()));
             add(catalog, loader, entry).await?;
         }
     }
-    Ok(changed)
+    Ok(())
 }
 
 /// The rows of uploaded plugins.

@@ -1,7 +1,7 @@
 //! Effects of a commit in this process: changes of mounts and of the catalog.
 
 use super::ending::in_background;
-use super::{remount, revive, swap, upgrade_api};
+use super::{follow_nodes, remount, revive, swap, upgrade_api};
 use crate::catalog::{self, PluginType};
 use crate::core::Core;
 use crate::mounts::{MountChange, VersionSwap};
@@ -89,9 +89,15 @@ fn with_state_of_mount(core: &Core, uuid: &str, failure: Failure) -> Failure {
 }
 
 /// Applies a committed change of the audit devices or of the recorded request headers.
-pub async fn apply_audit_change(core: &Core, change: AuditChange) {
-    let _turn = core.followed.hold().await;
+///
+/// # Errors
+/// 503 if the store cannot be read. The change is stored nevertheless.
+pub async fn apply_audit_change(core: &Core, change: AuditChange) -> Result<(), Failure> {
+    if core.store.is_shared() {
+        return follow_nodes::reload_audit(core).await;
+    }
     core.audit.change(change);
+    Ok(())
 }
 
 /// Applies a committed change of the catalog. Mounts that waited for the plugin serve again, and
@@ -103,21 +109,36 @@ pub async fn apply_catalog_change(
     core: &Arc<Core>,
     change: catalog::CatalogChange,
 ) -> Result<(), Failure> {
-    let turn = core.followed.hold().await;
+    let revived = match &change {
+        catalog::CatalogChange::Registered(plugin, _) => {
+            Some((plugin.kind(), plugin.identity().name.clone()))
+        }
+        catalog::CatalogChange::Repeated(kind, name) => Some((*kind, name.clone())),
+        _ => None,
+    };
+    match core.store.is_shared() {
+        true => follow_nodes::reload_catalog(core).await?,
+        false => change_catalog(core, change)?,
+    }
+    if let Some((kind, name)) = revived
+        && kind != PluginType::Database
+    {
+        revive::revive_all(core, kind, &name).await;
+    }
+    Ok(())
+}
+
+/// Changes the catalog in memory, on a node that works alone.
+fn change_catalog(core: &Core, change: catalog::CatalogChange) -> Result<(), Failure> {
     match change {
         catalog::CatalogChange::Registered(plugin, origin) => {
             let (kind, name) = (plugin.kind(), plugin.identity().name.clone());
             core.catalog.insert_registered(plugin, origin);
-            drop(turn);
             if kind != PluginType::Database {
                 core.mounts.renew(kind, &name, &core.catalog)?;
-                revive::revive_all(core, kind, &name).await;
             }
         }
-        catalog::CatalogChange::Repeated(kind, name) => {
-            drop(turn);
-            revive::revive_all(core, kind, &name).await;
-        }
+        catalog::CatalogChange::Repeated(..) => {}
         catalog::CatalogChange::Removed(kind, name, version) => {
             core.catalog.remove(kind, &name, &version);
         }

@@ -52,15 +52,19 @@ impl RemovalStep {
 }
 
 /// The step at which a removal is, for a caller who stops waiting.
-struct RemovalProgress(Mutex<RemovalStep>);
+struct RemovalProgress {
+    step: Mutex<RemovalStep>,
+    /// No caller asks for the removal: an earlier process began it.
+    is_resumed: bool,
+}
 
 impl RemovalProgress {
-    fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(RemovalStep::Change)))
+    fn new(is_resumed: bool) -> Arc<Self> {
+        Arc::new(Self { step: Mutex::new(RemovalStep::Change), is_resumed })
     }
 
     fn begin_step(&self, step: RemovalStep) {
-        *sync::lock(&self.0) = step;
+        *sync::lock(&self.step) = step;
     }
 }
 
@@ -79,10 +83,10 @@ pub async fn disable(core: &Arc<Core>, path: &MountPath) -> Result<(), Failure> 
     // Checked before waiting for the claim: a move may take long and ends at another path.
     check_stays(&record)?;
     // In a separate task, so that the removal goes on if the client disconnects.
-    let progress = RemovalProgress::new();
+    let progress = RemovalProgress::new(false);
     let done = in_background(core, remove(Arc::clone(core), record, Arc::clone(&progress)))?;
     let Ok(done) = tokio::time::timeout(REMOVAL_TIMEOUT, done).await else {
-        let (step, waited) = (*sync::lock(&progress.0), REMOVAL_TIMEOUT.as_secs());
+        let (step, waited) = (*sync::lock(&progress.step), REMOVAL_TIMEOUT.as_secs());
         return Err(Failure::new(
             FailureKind::TimedOut,
             format!(
@@ -109,7 +113,7 @@ fn awaiting_decision(failure: Failure) -> Failure {
 /// Resumes the removal of a mount, and logs a failure.
 pub(super) async fn resume_removal(core: Arc<Core>, record: MountRecord) {
     let path = record.path.to_string();
-    if let Err(failure) = remove(Arc::clone(&core), record, RemovalProgress::new()).await {
+    if let Err(failure) = remove(Arc::clone(&core), record, RemovalProgress::new(true)).await {
         core.log.line(LogLevel::Error, "mount-not-removed", &[("mount", path), cause(&failure)]);
     }
 }
@@ -126,6 +130,10 @@ async fn remove(
     let record = core.mounts.record_of(&found.uuid).filter(|record| record.path == path);
     let Some(record) = record else { return Ok(()) };
     check_stays(&record)?;
+    // Another node, whose removal is resumed here, may have let the mount serve again.
+    if progress.is_resumed && record.phase == MountPhase::Serving {
+        return Ok(());
+    }
     if record.phase == MountPhase::Erasing {
         progress.begin_step(RemovalStep::Data);
         return erase(core, record, claim).await;

@@ -120,11 +120,15 @@ async fn revoke(
     let work = BackgroundServices::for_due_work(core, &mount);
     let mut attempts = CallAttempts::of_due_work(core, work.deadline());
     let ended = loop {
+        let mut unit = attempts.begin(mount.begin_end(&core.store));
+        if let Err(waits) = mount.fence_data(&core.store, &mut unit).await {
+            break Err(UnfinishedWork::before_call(waits));
+        }
         let admitted = match work.enter(ending.priority).await {
             Ok(admitted) => admitted,
             Err(waits) => break Err(UnfinishedWork::before_call(waits)),
         };
-        let call = (admitted, attempts.begin(mount.begin_end(&core.store)));
+        let call = (admitted, unit);
         let ended = ending.attempt((claim, lease), &work, &opened, call).await;
         if !attempts.continue_after(&ended).await {
             break ended.map_err(UnfinishedWork::from);

@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Pause between two looks at the counts while no request arrives. Due work uses the tables, too.
 const LOOK_PAUSE: Duration = Duration::from_millis(25);
+/// Pause after a reading that failed.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Waits until the tables include every commit of another node that was answered before the call.
 /// Does nothing on a node that works alone.
@@ -39,10 +41,8 @@ async fn include_changes(core: &Core) -> Result<(), Failure> {
     // Mounts are served by plugins of the catalog.
     if !followed.catalog.is_current() {
         let changes = followed.catalog.changes();
-        let changed = core.catalog.reload(core.loader()).await?;
-        for (kind, name) in changed {
-            core.mounts.renew_all(kind, &name, sources(core));
-        }
+        core.catalog.reload(core.loader()).await?;
+        core.mounts.renew_outdated(sources(core));
         followed.catalog.include(changes);
     }
     if !followed.mounts.is_current() {
@@ -69,6 +69,27 @@ async fn include_changes(core: &Core) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Takes over a change of the catalog that this node committed, as the catalog is stored by now:
+/// another node may have changed the catalog since the commit.
+///
+/// # Errors
+/// 503 if the store cannot be read.
+pub(super) async fn reload_catalog(core: &Core) -> Result<(), Failure> {
+    let _turn = core.followed.hold().await;
+    core.catalog.reload(core.loader()).await?;
+    core.mounts.renew_outdated(sources(core));
+    Ok(())
+}
+
+/// Takes over a change of the audit devices like [`reload_catalog`].
+///
+/// # Errors
+/// 503 if the store cannot be read.
+pub(super) async fn reload_audit(core: &Core) -> Result<(), Failure> {
+    let _turn = core.followed.hold().await;
+    core.audit.reload(&core.store).await
+}
+
 fn sources(core: &Core) -> MountSources<'_> {
     MountSources { store: &core.store, catalog: &core.catalog, log: &core.log }
 }
@@ -82,12 +103,11 @@ pub(super) fn begin(core: &Arc<Core>) {
     let core = Arc::clone(core);
     tokio::spawn(async move {
         while !core.sealing.has_begun() {
+            let is_current = core.followed.are_current() || include_changes(&core).await.is_ok();
             // A failure is in the condition of the store, and requests report it.
-            if !core.followed.are_current() {
-                drop(include_changes(&core).await);
-            }
+            let pause = if is_current { LOOK_PAUSE } else { FAILURE_PAUSE };
             tokio::select! {
-                () = tokio::time::sleep(LOOK_PAUSE) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = core.sealing.wait_for_seal() => {}
             }
         }

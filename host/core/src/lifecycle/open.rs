@@ -28,6 +28,9 @@ use std::time::Duration;
 /// Maximum time that sealing waits for requests in flight.
 pub(crate) const SEAL_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Pause between two looks for a release of the data by another node.
+const RELEASE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Loads the catalog and the mount table from the open store, and makes due the unfinished work of
 /// dead processes. Reads neither leases nor roles.
 ///
@@ -107,6 +110,26 @@ pub(crate) fn begin_due_work(core: &Arc<Core>) {
         ("remedy", suspension.remedy().to_owned()),
     ];
     core.log.line(LogLevel::Warn, "due-work-suspended", &pairs);
+    resume_after_foreign_release(core);
+}
+
+/// Resumes unfinished work once another node has released the data.
+fn resume_after_foreign_release(core: &Arc<Core>) {
+    if !core.store.is_shared() {
+        return;
+    }
+    let core = Arc::clone(core);
+    tokio::spawn(async move {
+        while !core.sealing.has_begun() {
+            if core.due_work_suspension().is_none() {
+                return resume_once(&core);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(RELEASE_PAUSE) => {}
+                () = core.sealing.wait_for_seal() => {}
+            }
+        }
+    });
 }
 
 /// Resumes the unfinished work of an earlier process, and begins scheduled snapshots, at the start

@@ -193,6 +193,10 @@ async fn carry_out_move(core: Arc<Core>, uuid: String) {
             }
         }
     };
+    // Another node may have carried out the move before this node had the claim.
+    if core.mounts.record_of(&uuid).is_none_or(|now| now.phase != record.phase) {
+        return;
+    }
     let ended = match core.mounts.by_uuid(&uuid) {
         Some(mount) => {
             let _timers = end_requests(&core, &mount).await;

@@ -30,6 +30,52 @@ impl Mount {
             stored.uuid == self.record.uuid && stored.phase == MountPhase::Serving
         };
         let stored = stored.filter(serves).ok_or_else(|| self.gone_failure())?;
+        self.check_shape(&stored)
+    }
+
+    /// Fences a unit of work that ends a lease: a mount that is being removed or moved ends its
+    /// leases, but the data must have the shape that the plugin of this node reads.
+    ///
+    /// # Errors
+    /// 503 as [`Mount::fence`].
+    pub(crate) async fn fence_data(&self, store: &Store, unit: &mut Unit) -> Result<(), Failure> {
+        if !store.is_shared() {
+            return Ok(());
+        }
+        let stored = MountRecord::read(unit, &self.record.path).await?;
+        match stored.filter(|stored| stored.uuid == self.record.uuid) {
+            Some(stored) => self.check_shape(&stored),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the plugin reads the stored data as they are, without a migration.
+    ///
+    /// # Errors
+    /// 503 if another node migrates the data, or if the data have another schema than the plugin
+    /// writes.
+    pub(super) fn check_data(&self) -> Result<(), Failure> {
+        let MountRecord { path, schema, .. } = &self.record;
+        let (written, newest) = (self.plugin.description().schema, self.plugin.newest_schema());
+        let message = if self.record.migration.is_some() {
+            format!("the data of {path} are being migrated by another node; try again")
+        } else if newest < *schema {
+            format!(
+                "another node migrated the data of {path} to schema {schema}, and the plugin of \
+                 this node reads schemas up to {newest}; upgrade this node"
+            )
+        } else if written > *schema {
+            format!(
+                "another node wrote the data of {path} with schema {schema}, and the plugin of \
+                 this node writes schema {written}; restart this node, which migrates the data"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Failure::new(FailureKind::Unavailable, message))
+    }
+
+    fn check_shape(&self, stored: &MountRecord) -> Result<(), Failure> {
         if stored.migration.is_none() && stored.schema == self.record.schema {
             return Ok(());
         }

@@ -39,6 +39,11 @@ impl MountGate {
         !self.closed.load(Ordering::SeqCst)
     }
 
+    /// Returns whether the gate is paused, or about to be.
+    pub(super) fn is_paused(&self) -> bool {
+        self.inside.try_read().is_err()
+    }
+
     /// Enters the gate, and waits while the gate is paused. Returns `None` if the gate is closed.
     pub(super) async fn enter(&self) -> Option<GateEntry> {
         if self.is_open() { self.enter_or_outwait().await } else { None }

@@ -10,7 +10,7 @@ use super::mount::Mount;
 use super::record::{self, MountRecord};
 use super::table::Mounts;
 use super::unavailable::UnavailableMount;
-use crate::catalog::{Catalog, PluginType};
+use crate::catalog::Catalog;
 use bulkhead_access::log::{Log, cause};
 use bulkhead_store::{Space, Store, StoreFault};
 use bulkhead_wire::failure::Failure;
@@ -26,8 +26,12 @@ pub(crate) struct MountSources<'a> {
     pub(crate) log: &'a Arc<dyn Log>,
 }
 
-/// A check of a mount before it serves.
-type DataCheck = fn(&Mount) -> Result<(), Failure>;
+/// The records of the mount table.
+struct StoredMounts {
+    records: Vec<MountRecord>,
+    /// The uuids of all records, also of those that cannot be read, as far as known.
+    uuids: BTreeSet<String>,
+}
 
 impl Mounts {
     /// Reads the mount table.
@@ -36,20 +40,27 @@ impl Mounts {
     /// 500 for a record that does not parse, 503 if the store cannot be read.
     pub(crate) async fn load(sources: MountSources<'_>) -> Result<Self, Failure> {
         let mounts = Self::of_builtins(BuiltinMount::load(sources.store).await?);
-        mounts.read_records(sources, |_| Ok(())).await?;
+        let unparsed = |failure| Err(failure);
+        for record in mounts.read_records(sources, unparsed).await?.records {
+            let served = mounts.serve(record.clone(), sources.catalog);
+            mounts.note_unserved(&record, served, sources.log);
+        }
         Ok(mounts)
     }
 
-    /// Applies the catalog's new entries of a plugin to its mounts. A mount whose plugin is gone
-    /// becomes unavailable; an unavailable mount that needs no migration serves again.
-    pub(crate) fn renew_all(&self, kind: PluginType, name: &str, sources: MountSources<'_>) {
-        for mount in self.of_plugin(kind, name) {
-            let renewed = self.renew_one(&mount, sources.catalog);
-            self.note_unserved(&mount.record, renewed, sources.log);
+    /// Applies the catalog's new entries to their mounts. A mount whose plugin is gone becomes
+    /// unavailable; an unavailable mount that needs no migration serves again.
+    pub(crate) fn renew_outdated(&self, sources: MountSources<'_>) {
+        for mount in self.all() {
+            if !mount.is_up_to_date(sources.catalog) {
+                let renewed = self.renew_one(&mount, sources.catalog);
+                self.note_unserved(&mount.record, renewed, sources.log);
+            }
         }
-        for UnavailableMount { record, .. } in self.unavailable_of(kind, name) {
-            let served = self.serve_checked(&record, sources.catalog, Mount::check_data);
-            self.note_unserved(&record, served, sources.log);
+        for UnavailableMount { record, .. } in self.list_unavailable() {
+            if let Err(failure) = self.serve_checked(&record, sources.catalog) {
+                self.set_reason(&record.uuid, failure.message);
+            }
         }
     }
 
@@ -64,10 +75,11 @@ impl Mounts {
     }
 
     /// Reads the mount table again. Returns the mounts, as they were before, with outdated
-    /// sessions: the mount is gone, or has other grants or another version by now.
+    /// sessions: the mount is gone, or has other grants or another version by now. A failure
+    /// changes nothing.
     ///
     /// # Errors
-    /// As [`Mounts::load`].
+    /// 503 if the store cannot be read.
     pub(crate) async fn reload(
         &self,
         sources: MountSources<'_>,
@@ -75,20 +87,30 @@ impl Mounts {
         // Before the records: a mount that this node enables meanwhile is not in the list.
         let before = self.all();
         let unavailable = self.list_unavailable();
-        for (which, record) in
-            BuiltinMount::ALL.iter().zip(BuiltinMount::load(sources.store).await?)
-        {
+        let builtins = BuiltinMount::load(sources.store).await?;
+        let keep_mount = |failure: Failure| {
+            sources.log.line(LogLevel::Error, "mount-unreadable", &[cause(&failure)]);
+            Ok(())
+        };
+        let mut stored = self.read_records(sources, keep_mount).await?;
+        let all = || {
+            before
+                .iter()
+                .map(|mount| &mount.record)
+                .chain(unavailable.iter().map(|mount| &mount.record))
+        };
+        if !all().all(|record| stored.uuids.contains(&record.uuid)) {
+            // A mount that moved during the reading was perhaps behind and then before the reading.
+            let again = self.read_records(sources, keep_mount).await?;
+            stored.uuids.extend(again.uuids);
+            stored.records.extend(again.records);
+        }
+        for (which, record) in BuiltinMount::ALL.iter().zip(builtins) {
             self.update_builtin(*which, (*record).clone());
         }
-        let stored = self.read_records(sources, Mount::check_data).await?;
-        let is_gone = |record: &MountRecord| !stored.contains(&record.uuid);
-        for record in before.iter().map(|mount| &mount.record) {
-            if is_gone(record) {
-                self.forget(record);
-            }
-        }
-        for mount in unavailable.iter().filter(|mount| is_gone(&mount.record)) {
-            self.forget(&mount.record);
+        stored.records.into_iter().for_each(|record| self.take_over(record, sources));
+        for record in all().filter(|record| !stored.uuids.contains(&record.uuid)) {
+            self.forget(record);
         }
         let is_outdated = |mount: &&Arc<Mount>| {
             self.by_uuid(&mount.record.uuid).is_none_or(|now| !now.keeps_sessions_of(mount))
@@ -96,15 +118,15 @@ impl Mounts {
         Ok(before.iter().filter(is_outdated).cloned().collect())
     }
 
-    /// Takes over the stored records that are newer than the mounts in memory. Returns the uuids of
-    /// all records, and of those that cannot be read.
+    /// Reads all records. A record that does not parse is left to `unparsed`.
     async fn read_records(
         &self,
         sources: MountSources<'_>,
-        check: DataCheck,
-    ) -> Result<BTreeSet<String>, Failure> {
+        unparsed: impl Fn(Failure) -> Result<(), Failure>,
+    ) -> Result<StoredMounts, Failure> {
         let MountSources { store, log, .. } = sources;
-        let (mut stored, mut scan) = (BTreeSet::new(), store.scan(Space::Core, record::PREFIX));
+        let mut stored = StoredMounts { records: Vec::new(), uuids: BTreeSet::new() };
+        let mut scan = store.scan(Space::Core, record::PREFIX);
         while let Some(page) = scan.page().await? {
             for address in page {
                 let path = address.key.strip_prefix(record::PREFIX).unwrap_or_default();
@@ -112,41 +134,49 @@ impl Mounts {
                     Err(damaged @ StoreFault::Damaged(_)) => {
                         // Requests below this path find no mount; all other mounts serve.
                         log.line(LogLevel::Error, "mount-unreadable", &[cause(&damaged)]);
-                        stored.extend(self.uuid_at(path));
+                        stored.uuids.extend(self.uuid_at(path));
                         continue;
                     }
                     found => found?,
                 };
                 // Another process may have removed the mount meanwhile.
                 let Some(found) = found else { continue };
-                let record = MountRecord::parse(&found, path)?;
-                stored.insert(record.uuid.clone());
-                self.take_over(record, sources, check);
+                match MountRecord::parse(&found, path) {
+                    Ok(record) => {
+                        stored.uuids.insert(record.uuid.clone());
+                        stored.records.push(record);
+                    }
+                    Err(failure) => {
+                        unparsed(failure)?;
+                        stored.uuids.extend(self.uuid_at(path));
+                    }
+                }
             }
         }
         Ok(stored)
     }
 
-    /// Serves a record that is newer than the mount in memory. During a migration, the mount in
-    /// memory stays, and its fence refuses requests.
-    fn take_over(&self, record: MountRecord, sources: MountSources<'_>, check: DataCheck) {
+    /// Serves a record that is newer than the mount in memory. A mount whose data another node
+    /// migrates becomes unavailable.
+    fn take_over(&self, record: MountRecord, sources: MountSources<'_>) {
         let before = self.record_of(&record.uuid);
-        let is_newer = before.is_none_or(|before| before.revision < record.revision);
-        let is_migrated = record.migration.is_some() && self.by_uuid(&record.uuid).is_some();
-        if is_newer && !is_migrated {
-            let served = self.serve_checked(&record, sources.catalog, check);
+        if before.is_some_and(|before| before.revision >= record.revision) {
+            return;
+        }
+        let serving = self.by_uuid(&record.uuid);
+        if record.migration.is_none() || serving.is_none() {
+            let served = self.serve_checked(&record, sources.catalog);
             self.note_unserved(&record, served, sources.log);
+        } else if serving.is_some_and(|mount| !mount.is_paused()) {
+            let why = "the mount's data are being migrated by another node".to_owned();
+            self.set_unavailable(record, why);
         }
     }
 
-    /// Serves a record, in place of the mount in memory if there is one.
-    fn serve_checked(
-        &self,
-        record: &MountRecord,
-        catalog: &Catalog,
-        check: DataCheck,
-    ) -> Result<(), Failure> {
-        check(&*Self::prepare(record.clone(), catalog)?)?;
+    /// Serves a record whose data need no migration, in place of the mount in memory if there is
+    /// one.
+    fn serve_checked(&self, record: &MountRecord, catalog: &Catalog) -> Result<(), Failure> {
+        Self::prepare(record.clone(), catalog)?.check_data()?;
         match self.by_uuid(&record.uuid) {
             Some(_) => self.update(record.clone(), catalog),
             None => self.serve(record.clone(), catalog),

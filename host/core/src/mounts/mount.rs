@@ -186,30 +186,17 @@ impl Mount {
         Arc::ptr_eq(&self.plugin, &found.plugin) && Arc::ptr_eq(&self.table, &found.table)
     }
 
-    /// Checks that the plugin reads the stored data as they are, without a migration.
-    ///
-    /// # Errors
-    /// 503 if another node migrates the data, or if the data have another schema than the plugin
-    /// writes.
-    pub(super) fn check_data(&self) -> Result<(), Failure> {
-        let MountRecord { path, schema, .. } = &self.record;
-        let (written, newest) = (self.plugin.description().schema, self.plugin.newest_schema());
-        let message = if self.record.migration.is_some() {
-            format!("the data of {path} are being migrated by another node; try again")
-        } else if newest < *schema {
-            format!(
-                "another node migrated the data of {path} to schema {schema}, and the plugin of \
-                 this node reads schemas up to {newest}; upgrade this node"
-            )
-        } else if written > *schema {
-            format!(
-                "another node wrote the data of {path} with schema {schema}, and the plugin of \
-                 this node writes schema {written}; restart this node, which migrates the data"
-            )
-        } else {
-            return Ok(());
-        };
-        Err(Failure::new(FailureKind::Unavailable, message))
+    /// Returns whether the catalog has the plugin of this mount as it serves.
+    pub(super) fn is_up_to_date(&self, catalog: &Catalog) -> bool {
+        let MountRecord { path, kind, version, .. } = &self.record;
+        let plugin_type = MountClass::of(path).plugin_type();
+        let found = catalog.select(plugin_type, kind, version);
+        found.is_ok_and(|plugin| Arc::ptr_eq(&plugin, &self.plugin))
+    }
+
+    /// Returns whether this node migrates the data of the mount.
+    pub(super) fn is_paused(&self) -> bool {
+        self.requests.is_paused() && self.work.is_paused()
     }
 
     /// Returns true if sessions and caches that were made for `before` serve this mount.
