@@ -221,7 +221,7 @@ impl OpenData {
             self.followed.note_changes(&found.addresses);
             self.watched.ring(changed());
         }
-        // Of several nodes, one writes the mark.
+        // One of several nodes writes the mark.
         found.time_mark.into_iter().for_each(|mark| self.time.note(mark));
         if !found.is_restored {
             self.released.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use super::after_commit::AfterCommit;
 use super::call::PermittedCall;
 use super::reply::{Reply, ReplyBody};
 use super::row::{self, Endpoint, field, required};
-use bulkhead_audit::{self, AuditChange, AuditDevice, DeviceOrigin, StoredDevice};
+use bulkhead_audit::{AuditChange, AuditDevice, DeviceOrigin, StoredDevice};
 use bulkhead_wire::description::FieldKind;
 use bulkhead_wire::failure::{Failure, quoted};
 use serde_json::{Map, Value, json};

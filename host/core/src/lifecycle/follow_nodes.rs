@@ -41,8 +41,7 @@ async fn include_changes(core: &Core) -> Result<(), Failure> {
     // Mounts are served by plugins of the catalog.
     if !followed.catalog.is_current() {
         let changes = followed.catalog.changes();
-        core.catalog.reload(core.loader()).await?;
-        core.mounts.renew_outdated(sources(core));
+        read_catalog(core).await?;
         followed.catalog.include(changes);
     }
     if !followed.mounts.is_current() {
@@ -76,6 +75,11 @@ async fn include_changes(core: &Core) -> Result<(), Failure> {
 /// 503 if the store cannot be read.
 pub(super) async fn reload_catalog(core: &Core) -> Result<(), Failure> {
     let _turn = core.followed.hold().await;
+    read_catalog(core).await
+}
+
+/// Reads the catalog, and applies the catalog to the mounts. The caller holds the turn.
+async fn read_catalog(core: &Core) -> Result<(), Failure> {
     core.catalog.reload(core.loader()).await?;
     core.mounts.renew_outdated(sources(core));
     Ok(())

@@ -18,7 +18,7 @@ use bulkhead_wire::log_level::LogLevel;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What the table follows: the store, and the plugins that serve mounts.
+/// The sources of the mount table: the store, and the plugins that serve mounts.
 #[derive(Clone, Copy)]
 pub(crate) struct MountSources<'a> {
     pub(crate) store: &'a Arc<Store>,
