@@ -70,6 +70,7 @@ mod recorded;
 mod refusals;
 mod rekey;
 mod request_fields;
+mod required_state;
 mod restored;
 mod restores;
 mod root_rotation;

@@ -89,6 +89,7 @@ pub struct Client {
     url: String,
     token: Option<String>,
     wrap_ttl: Option<String>,
+    required_states: Vec<String>,
     answers: Answers,
 }
 
@@ -102,6 +103,8 @@ pub struct Answer {
     pub body: Value,
     /// Value of `Retry-After`, in seconds.
     pub retry_after: Option<u64>,
+    /// Value of `X-Vault-Index`.
+    pub state: Option<String>,
 }
 
 impl Client {
@@ -117,6 +120,7 @@ impl Client {
             url: url.to_owned(),
             token: token.map(str::to_owned),
             wrap_ttl: None,
+            required_states: Vec::new(),
             answers,
         }
     }
@@ -125,6 +129,13 @@ impl Client {
     #[must_use]
     pub fn wrapping(&self, ttl: &str) -> Self {
         Self { wrap_ttl: Some(ttl.to_owned()), ..self.clone() }
+    }
+
+    /// Returns a client with the same token whose answers must include these states.
+    #[must_use]
+    pub fn requiring(&self, states: &[&str]) -> Self {
+        let required_states = states.iter().map(|state| (*state).to_owned()).collect();
+        Self { required_states, ..self.clone() }
     }
 
     /// Sends GET. A successful answer may show a secret and is not collected.
@@ -211,6 +222,9 @@ impl Client {
         }
         if let Some(ttl) = &self.wrap_ttl {
             request = request.header("X-Vault-Wrap-TTL", ttl);
+        }
+        for state in &self.required_states {
+            request = request.header("X-Vault-Index", state);
         }
         let of_patch = (method == "PATCH").then_some("application/merge-patch+json");
         if let Some(content) = content.or(of_patch) {
@@ -318,15 +332,17 @@ fn checked(request: String, status: u16, headers: &HeaderMap, text: &str) -> Ans
         if status == 200 && is_published(path) { "max-age=3600" } else { "no-store" };
     assert_eq!(header("cache-control"), cache_control, "{request}: how long an answer may be kept");
     let retry_after = header("retry-after").parse().ok();
+    let state = Some(header("x-vault-index")).filter(|state| !state.is_empty());
+    let state = state.map(str::to_owned);
     if status == 204 || request.starts_with("HEAD ") {
         assert_eq!(text, "", "{request}: an answer that has no body");
-        return Answer { asked: request, status, body: Value::Null, retry_after };
+        return Answer { asked: request, status, body: Value::Null, retry_after, state };
     }
     if status == 200 && is_snapshot(path) {
         let content_type = header("content-type");
         assert!(content_type == "application/gzip" && text.starts_with('\u{1f}'), "{request}");
         let body = json!({ "content_type": content_type });
-        return Answer { asked: request, status, body, retry_after };
+        return Answer { asked: request, status, body, retry_after, state };
     }
     assert_eq!(
         header("content-type"),
@@ -357,7 +373,7 @@ fn checked(request: String, status: u16, headers: &HeaderMap, text: &str) -> Ans
         }
         _ => check_envelope(&request, path, object),
     }
-    Answer { asked: request, status, body, retry_after }
+    Answer { asked: request, status, body, retry_after, state }
 }
 
 #[track_caller]

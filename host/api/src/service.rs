@@ -6,6 +6,7 @@
 //! that the request could not store.
 
 mod body_admission;
+mod included_state;
 mod lost_claim;
 mod open_metrics;
 mod restore;
@@ -19,7 +20,6 @@ use crate::file_reception::FileReceptions;
 use crate::pipeline;
 use bulkhead_access::request_metrics::RequestOutcome;
 use bulkhead_access::sealing::sealed_failure;
-use bulkhead_core::lifecycle;
 use bulkhead_core::process::ProcessState;
 use bulkhead_core::seal::{SealStatus, ServiceSeal};
 use bulkhead_core::settings::ServiceSettings;
@@ -171,10 +171,9 @@ impl Service {
         self.seal.core().map(|core| RouteTables::of(self.table.rows(), &core.catalog))
     }
 
-    /// Returns whether a request has a valid token. Takes no use of the token.
+    /// Returns whether a request has a valid token, or the look-up fails. Takes no use of the token.
     pub async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         let Some((core, _in_flight)) = self.seal.enter().await else { return false };
-        // If the look-up fails, the request itself looks again and reports the failure.
         core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)
     }
 
@@ -251,10 +250,11 @@ impl Service {
             return self.answer_closed(request, seals).await;
         };
         // Before the token loses a use.
-        if let Err(failure) = lifecycle::catch_up(&core).await {
+        if let Err(failure) = included_state::catch_up(&core, request).await {
             return Response::failed(&failure);
         }
         let response = pipeline::handle(&core, &self.table, request, found).await;
+        let response = included_state::mark(&core, response).await;
         drop(in_flight);
         if let Some(prepared) = core.take_restore(&request.id) {
             return Box::pin(self.restore((core, prepared), request, response)).await;

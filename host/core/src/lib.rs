@@ -10,8 +10,8 @@
 //!
 //! ```text
 //! permit → catalog → tables → key_holders → mounts → followed_tables → snapshots → health
-//! → leases → key_wrapper → seal_setting → settings → process → core → restoring → host_services
-//! → logins → lifecycle → seal
+//! → leases → key_wrapper → seal_setting → settings → process → core → required_state → restoring
+//! → host_services → logins → lifecycle → seal
 //! ```
 //!
 //! - **catalog** lists the plugins, unaware of their mounts.
@@ -23,6 +23,7 @@
 //! - **health** tells whether store, audit, clock and snapshots work, and logs each change.
 //! - **key_wrapper** is the interface to a server that keeps the key of an automatic seal.
 //! - **core** combines the modules above in a single value, unaware of its users.
+//! - **required_state** names the state that an answer includes, and waits for required states.
 //! - **restoring** builds a database from a snapshot beside the data in use.
 //! - **host_services** implements the functions that a component's call may use.
 //! - **logins** creates tokens from the results of auth methods, unaware of the methods.
@@ -45,6 +46,7 @@ pub mod logins;
 pub mod mounts;
 pub mod permit;
 pub mod process;
+pub mod required_state;
 pub mod restoring;
 pub mod seal;
 pub mod seal_setting;

@@ -12,7 +12,9 @@ use bulkhead_wire::failure::{Failure, FailureKind, quoted};
 use bulkhead_wire::request::AuditedHeader;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::trace_parent::TraceParent;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
+};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Version};
 use std::collections::BTreeMap;
@@ -24,14 +26,18 @@ const PREFIXES: [&str; 3] = ["x-vault-", "x-secrets-", "x-bulkhead-"];
 /// way (decision P2).
 const TOKEN: &str = "token";
 
-/// Headers that every answer satisfies, by the rest of the name. One node serves all requests, and
-/// each read sees all earlier writes; no endpoint demands a second factor; no policy can be
-/// overridden. `request` marks a request as an API client's, and `kv-client` as that of a command
-/// for secrets.
-const SATISFIED: [&str; 8] = [
+/// Rest of the name of the headers with the states that an answer must include.
+const REQUIRED_STATE: &str = "index";
+
+/// Name of the header with the state that an answer includes.
+pub const STATE: HeaderName = HeaderName::from_static("x-vault-index");
+
+/// Headers that every answer satisfies, by the rest of the name. Each node answers by itself, after
+/// it has the required states; no endpoint demands a second factor; no policy can be overridden.
+/// `request` marks a request as an API client's, and `kv-client` as that of a command for secrets.
+const SATISFIED: [&str; 7] = [
     "request",
     "kv-client",
-    "index",
     "inconsistent",
     "forward",
     "no-request-forwarding",
@@ -184,7 +190,7 @@ pub fn refuse_unserved(
             continue;
         };
         match rest {
-            TOKEN | "namespace" | "wrap-ttl" => {}
+            TOKEN | REQUIRED_STATE | "namespace" | "wrap-ttl" => {}
             _ if SATISFIED.contains(&rest) || audited.contains_key(name) => {}
             "wrap-format" => check_wrap_format(headers)?,
             _ => {
@@ -269,6 +275,12 @@ pub fn wrap_ttl(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
         found = Some(seconds);
     }
     Ok(found)
+}
+
+/// Returns the states that the answer must include.
+pub fn required_states(headers: &HeaderMap) -> Vec<String> {
+    let sent = values(headers, REQUIRED_STATE);
+    sent.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
 }
 
 /// Checks that a PATCH is a merge patch, the only supported kind.

@@ -204,6 +204,7 @@ impl<A: RequestAnswerer> HttpFrontend<A> {
             remote_port,
             metrics,
             trace_parent,
+            required_states: headers::required_states(&head.headers),
         };
         Ok(ParsedRequest { request, memory, counted })
     }
@@ -325,6 +326,7 @@ fn without_forbidden_body(reply: HttpReply, method: &Method) -> HttpReply {
 /// Converts an answer to `client` into HTTP.
 fn into_reply(response: Response, client: Client) -> HttpReply {
     let (retry_after, max_age) = (response.retry_after, response.max_age());
+    let state = response.state.as_deref().and_then(|state| HeaderValue::from_str(state).ok());
     let (status, content_type, content) = response.into_content();
     // A component sometimes supplies both values. If the values are invalid, the client gets an
     // internal error.
@@ -336,11 +338,14 @@ fn into_reply(response: Response, client: Client) -> HttpReply {
     };
     let mut reply = hyper::Response::new(UnsentBody::new(content, client));
     *reply.status_mut() = status;
-    let headers = reply.headers_mut();
-    headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CACHE_CONTROL, cache_control(max_age));
+    let sent = reply.headers_mut();
+    sent.insert(CONTENT_TYPE, content_type);
+    sent.insert(CACHE_CONTROL, cache_control(max_age));
     if let Some(milliseconds) = retry_after {
-        headers.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
+        sent.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
+    }
+    if let Some(state) = state {
+        sent.insert(headers::STATE, state);
     }
     reply
 }

@@ -11,13 +11,13 @@
 //! belongs to the state of that read, unless the read evicted the record: such a record is settled.
 //! Settled records belong to one state, all other records must be compared in the database.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bulkhead_wire::sync;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard, watch};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::foreign_changes::KnownCommits;
@@ -27,6 +27,8 @@ use bulkhead_record::fault::StoreFault;
 
 /// Pause between two reads of changes.
 pub(crate) const READ_PAUSE: Duration = Duration::from_millis(25);
+/// Pause between two reads of changes while a request waits for the next.
+pub(crate) const AWAITED_READ_PAUSE: Duration = Duration::from_millis(5);
 /// Time after the begin of a read in which records in memory are used. Shorter than
 /// [`IN_FORCE_TIME`].
 const FRESH_TIME: Duration = Duration::from_millis(400);
@@ -68,6 +70,8 @@ struct SharedWatch {
     seen: AsyncMutex<i64>,
     /// Held during a read: one read runs at a time.
     reading: AsyncMutex<SilentNodes>,
+    /// Notified when a request waits for the next read.
+    wanted: Arc<Notify>,
 }
 
 /// What is certain about the memory of this process. Moments are readings of the steady clock, in
@@ -122,6 +126,7 @@ impl ChangeWatch {
             known: Mutex::new(KnownCommits::of_node(own)),
             seen: AsyncMutex::default(),
             reading: AsyncMutex::default(),
+            wanted: Arc::default(),
         });
         ChangeWatch { shared }
     }
@@ -220,12 +225,19 @@ impl ChangeWatch {
         self.await_read(EndedReads::is_fresh).await
     }
 
+    /// Returns the notification that a request waits for the next read; `None` if the process is
+    /// alone.
+    pub(crate) fn wanted(&self) -> Option<Arc<Notify>> {
+        self.shared.as_ref().map(|shared| Arc::clone(&shared.wanted))
+    }
+
     /// Waits until a read that begins after this call has ended.
     ///
     /// # Errors
     /// As [`ChangeWatch::check`].
     pub(crate) async fn await_next(&self) -> Result<(), StoreFault> {
         let last = self.last_begun();
+        self.shared.iter().for_each(|shared| shared.wanted.notify_one());
         self.await_read(|ended| ended.last > last).await
     }
 

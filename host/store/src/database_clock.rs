@@ -20,6 +20,9 @@ use bulkhead_record::fault::StoreFault;
 /// Difference between the clocks of this machine and of the database server above which a node does
 /// not begin, in milliseconds.
 const REFUSED_DIFFERENCE_MS: u64 = 10_000;
+/// Maximum difference between the store times of two nodes of a shared database, in milliseconds:
+/// the clocks of a node that begins, and what they drift apart until a reading counts.
+pub const CLOCK_TOLERANCE_MS: u64 = REFUSED_DIFFERENCE_MS + 5_000;
 /// Milliseconds in which two clocks drift apart by a millisecond.
 const DRIFT_MS: u64 = 10_000;
 /// Maximum time for which store time stands still after one reading, in milliseconds.

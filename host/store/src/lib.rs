@@ -113,6 +113,7 @@ pub use bulkhead_record::stored_limit::StoredLimit;
 pub use clock::{ClockBehind, ClockJump, system_milliseconds};
 pub use data_directory::DataDirectory;
 pub use data_directory::RekeyOutcome;
+pub use database_clock::CLOCK_TOLERANCE_MS;
 pub use dev_seal::{dev_key, dev_key_file};
 pub use followed_keys::ForeignChangeCount;
 pub use migration::{MigrationEvent, MigrationReport, migrate, remove_migration_mark};

@@ -190,16 +190,6 @@ impl Store {
         self.data.followed.follow(prefix)
     }
 
-    /// Waits until the memory of this process includes every commit that another node had answered
-    /// before the call, for at most 2 s. Returns at once if this process works alone.
-    ///
-    /// # Errors
-    /// [`StoreFault::Unavailable`] if the claim on the database is lost or in doubt, or the changes
-    /// of other nodes cannot be read.
-    pub async fn await_fresh(&self) -> Result<(), StoreFault> {
-        self.data.check_fresh().await
-    }
-
     /// Returns a number that changes with each commit that puts or deletes data of `mount`. If the
     /// number before a read equals the number after the start of a watch, the watch misses no
     /// change.

@@ -75,6 +75,8 @@ pub struct Request {
     pub metrics: MetricsTerms,
     /// Trace context of the caller, if one was sent and the server exports traces.
     pub trace_parent: Option<TraceParent>,
+    /// Values of `X-Vault-Index`: states of earlier answers that the answer must include.
+    pub required_states: Vec<String>,
 }
 
 /// A header of a request, for the audit log.
@@ -176,6 +178,7 @@ mod tests {
             remote_port: 40_112,
             metrics: MetricsTerms::default(),
             trace_parent: None,
+            required_states: Vec::new(),
         };
         let text = format!("{request:?} {request:#?}");
         assert!(text.contains("database/config/orders") && text.contains("password"), "{text}");

@@ -23,6 +23,8 @@ pub struct Response {
     pub body: ResponseBody,
     /// Milliseconds until the client should retry.
     pub retry_after: Option<u64>,
+    /// Value of `X-Vault-Index`: the state that the answer includes, if nodes share the data.
+    pub state: Option<String>,
 }
 
 /// The body of an answer.
@@ -95,6 +97,12 @@ pub enum ResponseBytes {
 }
 
 impl Response {
+    /// Returns an answer without further headers.
+    #[must_use]
+    pub fn new(status: u16, body: ResponseBody) -> Self {
+        Self { status, body, retry_after: None, state: None }
+    }
+
     /// Returns the answer to a failure. An empty message stands for an object that does not exist:
     /// `errors: []`.
     #[must_use]
@@ -104,13 +112,14 @@ impl Response {
             Some(advice) if failure.is_warning => ResponseBody::Advice(advice),
             errors => ResponseBody::Errors(errors.into_iter().collect()),
         };
-        Self { status: failure.kind.status(), body, retry_after: failure.retry_after }
+        let retry_after = failure.retry_after;
+        Self { retry_after, ..Self::new(failure.kind.status(), body) }
     }
 
     /// Returns 204.
     #[must_use]
     pub fn no_content() -> Self {
-        Self { status: 204, body: ResponseBody::Empty, retry_after: None }
+        Self::new(204, ResponseBody::Empty)
     }
 
     /// Returns 200 with `data` in an envelope, without a lease.
@@ -118,13 +127,13 @@ impl Response {
     pub fn data(request_id: impl Into<String>, data: Map<String, Value>) -> Self {
         let envelope =
             Envelope { request_id: request_id.into(), data: Some(data), ..Envelope::default() };
-        Self { status: 200, body: ResponseBody::Envelope(Box::new(envelope)), retry_after: None }
+        Self::new(200, ResponseBody::Envelope(Box::new(envelope)))
     }
 
     /// Returns JSON without an envelope.
     #[must_use]
     pub fn bare(status: u16, value: Value) -> Self {
-        Self { status, body: ResponseBody::Bare(value), retry_after: None }
+        Self::new(status, ResponseBody::Bare(value))
     }
 
     /// Returns how long the answer may be cached, in seconds; `None`: not at all.

@@ -45,20 +45,20 @@ pub(super) fn public_data(request: &Request, data: Map<String, Value>) -> Respon
 fn respond_text(content_type: &str, text: String) -> Response {
     let (content_type, bytes) = (content_type.to_owned(), text.into_bytes());
     let body = response::ResponseBody::Raw { content_type, bytes };
-    Response { status: 200, body, retry_after: None }
+    Response::new(200, body)
 }
 
 /// Returns 200 with bytes made while the answer is sent.
 fn respond_streamed(content_type: &str, stream: ByteStream) -> Response {
     let body = response::ResponseBody::Streamed { content_type: content_type.to_owned(), stream };
-    Response { status: 200, body, retry_after: None }
+    Response::new(200, body)
 }
 
 /// Returns the answer of an earlier request, unchanged.
 fn respond_unwrapped(answer: ClientAnswer) -> Response {
     let ClientAnswer { status, content_type, bytes, .. } = answer;
     let body = response::ResponseBody::Unwrapped { content_type, bytes };
-    Response { status, body, retry_after: None }
+    Response::new(status, body)
 }
 
 /// Returns 200 with a wrapping token for an answer that was wrapped before.
@@ -68,23 +68,23 @@ fn respond_wrapped(wrap_info: Value) -> Response {
         envelope,
         hidden: Box::new(response::ResponseBody::Empty),
     };
-    Response { status: 200, body, retry_after: None }
+    Response::new(200, body)
 }
 
 /// Returns 200 with an envelope.
 pub(crate) fn respond_enveloped(envelope: Envelope) -> Response {
     let body = response::ResponseBody::Envelope(Box::new(envelope));
-    Response { status: 200, body, retry_after: None }
+    Response::new(200, body)
 }
 
 /// Returns 200 with a listing as data.
 pub(crate) fn respond_listed(envelope: Envelope, listing: Listing) -> Response {
     let body = response::ResponseBody::Listed(Box::new(envelope), listing);
-    Response { status: 200, body, retry_after: None }
+    Response::new(200, body)
 }
 
 /// Returns 200 with an envelope, and repeats the data at the top level.
 fn respond_copied(envelope: Envelope) -> Response {
     let body = response::ResponseBody::Copied(Box::new(envelope));
-    Response { status: 200, body, retry_after: None }
+    Response::new(200, body)
 }

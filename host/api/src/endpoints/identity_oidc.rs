@@ -81,5 +81,5 @@ fn document_response(document: Result<Value, Failure>) -> Result<Response, Failu
         _ => failure,
     })?;
     let body = response::ResponseBody::Published { document, max_age: MAX_AGE };
-    Ok(Response { status: 200, body, retry_after: None })
+    Ok(Response::new(200, body))
 }

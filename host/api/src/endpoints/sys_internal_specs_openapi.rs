@@ -52,7 +52,7 @@ async fn specify(call: PublicCall<'_>) -> Result<Response, Failure> {
         ("", None) => describe_plugins(&call),
         (path, _) => describe_mount(&call, path)?,
     };
-    Ok(Response { status: 200, body: ResponseBody::Document(document), retry_after: None })
+    Ok(Response::new(200, ResponseBody::Document(document)))
 }
 
 /// Returns the document of one mount, without the host's rows.

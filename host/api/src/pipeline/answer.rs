@@ -314,7 +314,7 @@ fn raw_response(mount: &Mount, raw: RawAnswer) -> Result<Response, Failure> {
         ));
     }
     let body = ResponseBody::Raw { content_type: raw.content_type, bytes: raw.body };
-    Ok(Response { status: raw.status, body, retry_after: None })
+    Ok(Response::new(raw.status, body))
 }
 
 pub(super) fn envelope(id: &str, mount: &Mount, warnings: Vec<String>) -> Envelope {

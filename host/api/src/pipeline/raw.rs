@@ -188,7 +188,7 @@ async fn leave(trail: AuditTrail<'_>, served: Result<RawResponse, Failure>) -> R
     let (answer, response) = match served {
         Ok(answer) => {
             let body = ResponseBody::Raw { content_type: String::new(), bytes: Vec::new() };
-            let response = Response { status: answer.status, body, retry_after: None };
+            let response = Response::new(answer.status, body);
             (answer, Ok(response))
         }
         Err(failure) => (RawResponse::failed(&failure), Err(failure)),

@@ -76,7 +76,7 @@ async fn wrap(
     let wrap_info = wrapping::wrap(&core.store, &core.tokens, new).await?;
     let envelope = Box::new(Envelope { wrap_info: Some(wrap_info), ..Envelope::default() });
     let body = ResponseBody::Wrapped { envelope, hidden };
-    Ok(Response { status: 200, body, retry_after: None })
+    Ok(Response::new(200, body))
 }
 
 /// Returns the token that an answer hands out. The accessor of a batch token is empty.

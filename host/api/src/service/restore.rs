@@ -61,5 +61,5 @@ fn warn(request: &Request, reason: String, is_sealed: bool) -> Response {
         warnings: vec![reason],
         ..Envelope::default()
     };
-    Response { status: 200, body: ResponseBody::Envelope(Box::new(envelope)), retry_after: None }
+    Response::new(200, ResponseBody::Envelope(Box::new(envelope)))
 }

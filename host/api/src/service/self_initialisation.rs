@@ -185,6 +185,7 @@ impl Service {
             remote_port: 0,
             metrics: MetricsTerms::default(),
             trace_parent: None,
+            required_states: Vec::new(),
         };
         let (status, _, bytes) = self.handle(request).await.into_bytes();
         let answer = serde_json::from_slice(&bytes).unwrap_or(Value::Null);

@@ -265,6 +265,7 @@ pub(crate) fn request(token: &str, verb: Verb, path: &str, fields: Value) -> Req
         remote_port: 40_112,
         metrics: MetricsTerms::default(),
         trace_parent: None,
+        required_states: Vec::new(),
     }
 }
 

@@ -78,6 +78,7 @@ fn request(path: &str) -> Request {
         remote_port: 1,
         metrics: MetricsTerms::default(),
         trace_parent: None,
+        required_states: Vec::new(),
     }
 }
 
@@ -152,7 +153,7 @@ fn secret_in_path_is_hashed_in_own_segments() {
 fn raw_answers_record_length_and_type_only() {
     let body =
         ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hunter2".to_vec() };
-    let raw = answered(&Response { status: 203, body, retry_after: None });
+    let raw = answered(&Response::new(203, body));
     assert_eq!(
         raw,
         json!({ "data": { "content_type": "text/plain", "length": 7, "status": 203 } })
@@ -197,10 +198,7 @@ fn a_wrapping_token_is_hidden_with_its_accessor() {
         "creation_time": "2026-11-21T17:33:56Z",
         "creation_path": "sys/wrapping/wrap", "wrapped_accessor": hash("other"),
     });
-    assert_eq!(
-        answered(&Response { status: 200, body, retry_after: None }),
-        json!({ "wrap_info": seen })
-    );
+    assert_eq!(answered(&Response::new(200, body)), json!({ "wrap_info": seen }));
 }
 
 #[test]

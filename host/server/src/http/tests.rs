@@ -146,7 +146,7 @@ impl RequestAnswerer for Echo {
                     document: json!({"keys": []}),
                     max_age: 3_600,
                 };
-                return Response { status: 200, body, retry_after: None };
+                return Response::new(200, body);
             }
             "wait" => {
                 self.entered.notify_one();
@@ -537,7 +537,7 @@ fn an_impossible_content_type_is_a_500() {
         content_type: "a\nb".to_owned(),
         bytes: Vec::new(),
     };
-    let response = Response { status: 200, body, retry_after: None };
+    let response = Response::new(200, body);
     assert_eq!(into_reply(response, Client::OTHERS).status(), 500);
 }
 

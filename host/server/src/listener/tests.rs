@@ -87,7 +87,7 @@ impl RequestAnswerer for Gate {
         }
         if request.path == "document" {
             let body = ResponseBody::Document(Arc::new(vec![b' '; DOCUMENT]));
-            return Response { status: 200, body, retry_after: None };
+            return Response::new(200, body);
         }
         if request.path == "large" {
             return Response::bare(200, json!("x".repeat(LARGE)));

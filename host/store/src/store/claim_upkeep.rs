@@ -8,10 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use super::Store;
-use crate::change_watch::READ_PAUSE;
+use crate::change_watch::{AWAITED_READ_PAUSE, READ_PAUSE};
+use crate::database_clock::CLOCK_TOLERANCE_MS;
 use crate::foreign_changes::ExpiredClaim;
 use crate::open_data::OpenData;
 use bulkhead_place::node_description::LivingNode;
@@ -25,7 +28,7 @@ pub(super) fn begin(data: &Arc<OpenData>) {
     let data = Arc::downgrade(data);
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(pause).await;
+            sleep(pause).await;
             let Some(data) = data.upgrade() else { return };
             if !data.database.keep_claim().await {
                 return;
@@ -36,9 +39,7 @@ pub(super) fn begin(data: &Arc<OpenData>) {
 
 /// Reads the changes of other nodes until the store is closed or the last handle is dropped.
 fn begin_reading(data: &Arc<OpenData>) {
-    if !data.changes.is_shared() {
-        return;
-    }
+    let Some(wanted) = data.changes.wanted() else { return };
     let data = Arc::downgrade(data);
     tokio::spawn(async move {
         let (mut forgetting, mut writing) = (ForgettingPlan::default(), None::<JoinHandle<()>>);
@@ -58,9 +59,21 @@ fn begin_reading(data: &Arc<OpenData>) {
                 writing = write.map(|write| tokio::spawn(write.run(Arc::clone(&data))));
             }
             drop(data);
-            tokio::time::sleep(READ_PAUSE).await;
+            pause(&wanted).await;
         }
     });
+}
+
+/// Waits until the next read is due, or wanted.
+async fn pause(wanted: &Notify) {
+    let awaited = async {
+        sleep(AWAITED_READ_PAUSE).await;
+        wanted.notified().await;
+    };
+    tokio::select! {
+        () = sleep(READ_PAUSE) => {}
+        () = awaited => {}
+    }
 }
 
 /// A write that follows from the reads of changes.
@@ -119,6 +132,31 @@ impl Store {
     /// claimed in the database, and not in memory alone.
     pub fn is_shared(&self) -> bool {
         self.data.changes.is_shared()
+    }
+
+    /// Waits until the memory of this process includes every commit that another node had answered
+    /// before the call, for at most 2 s. Returns at once if this process works alone.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the claim on the database is lost or in doubt, or the changes
+    /// of other nodes cannot be read.
+    pub async fn await_fresh(&self) -> Result<(), StoreFault> {
+        self.data.check_fresh().await
+    }
+
+    /// Waits until the memory of this process includes every commit that any node had answered at
+    /// the store time `time`, in milliseconds, for at most 2 s. Returns at once if this process
+    /// works alone, or `time` is long past.
+    ///
+    /// # Errors
+    /// As [`Store::await_fresh`].
+    pub async fn await_time(&self, time: u64) -> Result<(), StoreFault> {
+        self.data.check_fresh().await?;
+        // The read of changes that makes memory fresh began after such a commit by any clock.
+        match self.now() > time.saturating_add(CLOCK_TOLERANCE_MS) {
+            true => Ok(()),
+            false => self.data.changes.await_next().await,
+        }
     }
 
     /// Returns the epochs of the processes that may work on the data now, this process among them.

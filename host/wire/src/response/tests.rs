@@ -57,8 +57,7 @@ fn data_has_envelope_and_bare_answers_have_none() {
 fn envelope_keys_win_over_copied_data() {
     let data = json!({ "team/": { "type": "kv" }, "auth": "not this" }).as_object().cloned();
     let envelope = Envelope { request_id: "5e1c".to_owned(), data, ..Envelope::default() };
-    let response =
-        Response { status: 200, body: ResponseBody::Copied(Box::new(envelope)), retry_after: None };
+    let response = Response::new(200, ResponseBody::Copied(Box::new(envelope)));
     let body: Value = serde_json::from_str(&text(response).2).unwrap();
     assert_eq!((&body["team/"], &body["auth"]), (&json!({ "type": "kv" }), &Value::Null));
     assert_eq!((&body["request_id"], &body["data"]["auth"]), (&json!("5e1c"), &json!("not this")));
@@ -79,7 +78,7 @@ fn listing_stands_in_envelope_like_other_data() {
         entries: 2,
         room: None,
     };
-    let answered = |body| text(Response { status: 200, body, retry_after: None });
+    let answered = |body| text(Response::new(200, body));
     let listed = answered(ResponseBody::Listed(Box::new(envelope), listing));
     assert_eq!(listed, answered(ResponseBody::Envelope(Box::new(full_envelope))));
 }
@@ -87,7 +86,7 @@ fn listing_stands_in_envelope_like_other_data() {
 #[test]
 fn only_published_documents_may_be_cached() {
     let body = ResponseBody::Published { document: json!({ "keys": [] }), max_age: 3_600 };
-    let published = Response { status: 200, body, retry_after: None };
+    let published = Response::new(200, body);
     assert_eq!(published.max_age(), Some(3_600));
     assert_eq!(text(published), answer(200, r#"{"keys":[]}"#));
     assert_eq!(Response::bare(200, json!({})).max_age(), None);
@@ -96,11 +95,7 @@ fn only_published_documents_may_be_cached() {
 #[test]
 fn a_document_is_shared_by_its_answers() {
     let document = Arc::new(b"{}".to_vec());
-    let response = || Response {
-        status: 200,
-        body: ResponseBody::Document(document.clone()),
-        retry_after: None,
-    };
+    let response = || Response::new(200, ResponseBody::Document(document.clone()));
     let (_, _, content) = response().into_content();
     assert!(matches!(content, ResponseBytes::Shared(bytes) if Arc::ptr_eq(&bytes, &document)));
     assert_eq!(text(response()), answer(200, "{}"));
@@ -109,7 +104,7 @@ fn a_document_is_shared_by_its_answers() {
 #[test]
 fn raw_bytes_keep_their_type() {
     let body = ResponseBody::Raw { content_type: "text/plain".to_owned(), bytes: b"hi".to_vec() };
-    let response = Response { status: 202, body, retry_after: None };
+    let response = Response::new(202, body);
     assert_eq!(response.into_bytes(), (202, "text/plain".to_owned(), b"hi".to_vec()));
 }
 
@@ -119,7 +114,7 @@ fn wrapped_answer_releases_only_wrapping_token() {
     let envelope = Box::new(Envelope { wrap_info, ..Envelope::default() });
     let hidden = Box::new(ResponseBody::Bare(json!({ "password": "hunter2" })));
     let body = ResponseBody::Wrapped { envelope, hidden };
-    let (status, _, bytes) = text(Response { status: 200, body, retry_after: None });
+    let (status, _, bytes) = text(Response::new(200, body));
     assert!(status == 200 && bytes.contains("bhs.1") && !bytes.contains("hunter2"), "{bytes}");
 }
 
@@ -149,7 +144,7 @@ fn a_logged_response_shows_no_body() {
         ResponseBody::Advice("hunter2".to_owned()),
     ];
     for body in bodies {
-        let shown = format!("{:?}", Response { status: 200, body, retry_after: None });
+        let shown = format!("{:?}", Response::new(200, body));
         assert!(!shown.contains("hunter2") && !shown.contains("104, 117"), "{shown}");
     }
 }
@@ -168,7 +163,7 @@ fn streamed_bytes_are_never_collected() {
         content_type: "application/gzip".to_owned(),
         stream: ByteStream::new(EndlessSource),
     };
-    let response = || Response { status: 200, body: body(), retry_after: None };
+    let response = || Response::new(200, body());
     assert!(!format!("{:?}", response()).contains("hunter2"));
     let (status, content_type, content) = response().into_content();
     assert_eq!((status, content_type.as_str()), (200, "application/gzip"));

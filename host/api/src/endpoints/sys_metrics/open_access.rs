@@ -65,7 +65,7 @@ impl OpenScrapes {
         // A copy, because the budget of unread answers counts no shared bytes.
         let bytes = body.to_vec();
         let body = ResponseBody::Raw { content_type: format.content_type().to_owned(), bytes };
-        Ok(Response { status: 200, body, retry_after: None })
+        Ok(Response::new(200, body))
     }
 
     /// Returns the outcome of the last second, or else of `scrape`, for the same format and state.

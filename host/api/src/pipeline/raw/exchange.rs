@@ -61,6 +61,7 @@ pub(super) fn as_recorded(request: &RawRequest, access: &RawAccess) -> Request {
         remote_port,
         metrics: MetricsTerms::default(),
         trace_parent: None,
+        required_states: Vec::new(),
     }
 }
 
