@@ -139,3 +139,19 @@ fn second_server_of_same_name_is_refused() {
     }
     pair.roots().iter().for_each(|root| drop(root.read("sys/mounts").expect(200)));
 }
+
+#[test]
+fn node_that_steps_down_is_drained_and_answers() {
+    let pair = Pair::start();
+    let [one, other] = pair.roots();
+    other.write("sys/step-down", &json!({})).expect(204);
+    // Whatever codes the load balancer chooses.
+    let drained = other.read("sys/health?activecode=299&standbyok=true").expect(503).body;
+    assert_eq!(drained["draining"], true, "{drained}");
+    other.write("secret/a", &json!({ "round": 1 })).expect(204);
+    let health = one.read("sys/health").expect(200).body;
+    assert!(health["draining"].is_null(), "{health}");
+    let (code, said, error) = operator(&pair.nodes[0], &pair.operators.token, &["step-down"]);
+    assert!(code == 0 && said.contains("drained for 60 s"), "{said}{error}");
+    one.read("sys/health").expect(503);
+}

@@ -5,9 +5,16 @@ use bulkhead_access::unauthenticated_limits::UnauthenticatedLimiter;
 use bulkhead_sandbox::SandboxRuntime;
 use bulkhead_sandbox::compile::Compiler;
 use bulkhead_store::DataDirectory;
-use std::sync::Arc;
+use bulkhead_wire::log_level::LogLevel;
+use bulkhead_wire::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::sync::{RwLock, watch};
+
+/// Time for which a node that stepped down is drained. A node that nobody stops meanwhile returns:
+/// a script that lets every node step down must not end the service.
+const DRAIN_TIME: Duration = Duration::from_secs(60);
 
 /// The state.
 pub struct ProcessState {
@@ -28,6 +35,8 @@ pub struct ProcessState {
     is_dev: AtomicBool,
     /// True from the first signal to stop on.
     is_stopping: AtomicBool,
+    /// The end of the drain; `None` if the node never stepped down.
+    drained_until: Mutex<Option<Instant>>,
     /// Notified when the service is initialised, unsealed or sealed, or begins to stop.
     changes: watch::Sender<()>,
 }
@@ -49,6 +58,7 @@ impl ProcessState {
             ending: ProcessEnd::default(),
             is_dev: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
+            drained_until: Mutex::default(),
             changes: watch::Sender::default(),
         }
     }
@@ -72,6 +82,22 @@ impl ProcessState {
     /// Returns true if the process was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// Drains this node for [`DRAIN_TIME`]: `sys/health` answers 503, so that load balancers choose
+    /// other nodes. Requests are still served, and due work goes on. Does nothing if no other node
+    /// shares the data.
+    pub fn step_down(&self) {
+        if self.settings.store.is_shared() {
+            *sync::lock(&self.drained_until) = Some(Instant::now() + DRAIN_TIME);
+            let seconds = ("seconds", DRAIN_TIME.as_secs().to_string());
+            self.settings.log.line(LogLevel::Info, "stepped-down", &[seconds]);
+        }
+    }
+
+    /// Returns true while this node is drained.
+    pub(crate) fn is_drained(&self) -> bool {
+        sync::lock(&self.drained_until).is_some_and(|until| Instant::now() < until)
     }
 
     /// Notes that the service was initialised, unsealed or sealed.

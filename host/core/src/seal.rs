@@ -8,6 +8,7 @@
 
 mod automatic;
 mod data_swap;
+mod rejoining;
 mod restoring;
 mod unattended;
 mod unsealing;
@@ -275,6 +276,11 @@ impl ServiceSeal {
     /// Returns true if the process was asked to stop.
     pub fn is_stopping(&self) -> bool {
         self.process.is_stopping()
+    }
+
+    /// Returns true while this node is drained after `sys/step-down`.
+    pub fn is_drained(&self) -> bool {
+        self.process.is_drained()
     }
 
     /// Returns a receiver that is notified when the service is initialised, unsealed or sealed, or

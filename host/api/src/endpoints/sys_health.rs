@@ -52,10 +52,10 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
     }
     let conditions = seal.core().map(|core| review(&core)).unwrap_or_default();
     let writes = !conditions.iter().any(HealthCondition::is_fatal);
-    let stopping = seal.is_stopping();
+    let (stopping, drained) = (seal.is_stopping(), seal.is_drained());
     let answered = match (status.initialized, status.sealed) {
         // A load balancer must take this node out, whatever codes or flags its check chooses.
-        _ if stopping => 503,
+        _ if stopping || drained => 503,
         // A node that can no longer store or audit is unhealthy, and the code chosen by the caller
         // does not count.
         _ if !writes => 500,
@@ -83,6 +83,10 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         "stopping": stopping,
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
     });
+    if drained {
+        // Absent otherwise, like the conditions below.
+        body["draining"] = json!(true);
+    }
     name_cluster(&mut body, status.cluster_id);
     add_conditions(&mut body, &conditions);
     Ok(Response::bare(answered, body))

@@ -1,5 +1,5 @@
 //! `sys/leader`, `sys/ha-status` and `sys/step-down`: every node answers every request, so there is
-//! no leader and nothing to step down from (decision H16).
+//! no leader, and a node steps down from the choice of load balancers (decision H16).
 
 use super::call::{PermittedCall, SealedCall};
 use super::reply::{Reply, ReplyBody};
@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<Endpoint> {
     vec![
         read("sys/leader", "which node answers").while_sealed(leader),
         read("sys/ha-status", "the nodes of the service").handled_by(ha_status),
-        write("sys/step-down", "nothing: every node answers").needs_sudo().handled_by(step_down),
+        write("sys/step-down", "drain this node for a minute").needs_sudo().handled_by(step_down),
     ]
 }
 
@@ -84,7 +84,8 @@ fn describe(node: &LivingNode, now: u64) -> Value {
     })
 }
 
-/// `POST sys/step-down`.
-async fn step_down(_: PermittedCall<'_>) -> Result<Reply, Failure> {
+/// `POST sys/step-down`. Drains a node that shares its data.
+async fn step_down(call: PermittedCall<'_>) -> Result<Reply, Failure> {
+    call.core.process.step_down();
     Ok(ReplyBody::Nothing.into())
 }

@@ -1,8 +1,9 @@
-//! The task that seals the service after another node took the database.
+//! The task that seals the service after another node took the database, or ended the claim of this
+//! node.
 //!
-//! This file prevents a node that lost its database from staying open: the keys leave the memory,
-//! and load balancers see a sealed server. The store itself refuses reads and writes from the
-//! moment of the loss.
+//! This file prevents a node that lost its claim from staying open: load balancers see a sealed
+//! server, and the keys leave the memory, unless the node opens the shared database again. The
+//! store itself refuses reads and writes from the moment of the loss.
 
 use bulkhead_access::log::cause;
 use bulkhead_core::seal::ServiceSeal;
@@ -41,7 +42,7 @@ async fn seal_if_lost(seal: &ServiceSeal) -> Option<watch::Receiver<WriteConditi
     if let Some(reason) = core.store.claim_loss() {
         let reason = StoreFault::Unavailable(reason.to_owned());
         core.log.line(LogLevel::Error, "database-claim-lost", &[cause(&reason)]);
-        seal.close_if(|open| Arc::ptr_eq(open, &core)).await;
+        seal.leave_lost(&core).await;
     }
     Some(writes)
 }

@@ -1,5 +1,5 @@
-//! `bulkhead operator members · step-down`: the nodes of the service. Every node answers (decision
-//! H16), so that stepping down changes nothing.
+//! `bulkhead operator members · step-down`: the nodes of the service. Every node answers, and a node
+//! that steps down is drained for a minute (decision H16).
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;
@@ -22,7 +22,7 @@ pub(crate) const MEMBERS: Command = Command {
 pub(crate) const STEP_DOWN: Command = Command {
     words: "operator step-down",
     takes: "",
-    about: "for scripts of Vault: every node answers, and the server stays active",
+    about: "drain the node for a minute: load balancers choose other nodes",
     options: &[],
     wrapping: AnswerWrapping::Sent,
     run: step_down,
@@ -68,5 +68,8 @@ fn step_down(session: &mut Session<'_, '_>) -> Result<u8, CommandProblem> {
     let [] = session.words()?;
     let answer: ServerAnswer =
         session.ask("stepping down", &ServerRequest::new(Method::PUT, "sys/step-down"))?;
-    session.show_or(&answer, "every node answers requests, and the server stays active")
+    session.show_or(
+        &answer,
+        "the node still answers requests; nodes of a shared database are drained for 60 s",
+    )
 }
