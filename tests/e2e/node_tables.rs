@@ -2,6 +2,7 @@
 //! changed serves on the other from the answer on.
 
 use crate::postgres_nodes::Pair;
+use crate::versions;
 use bulkhead_tests::Client;
 use bulkhead_tests::paths::{guest, in_version};
 use bulkhead_tests::wait::{StopOnDrop, until_true};
@@ -120,6 +121,42 @@ fn plugin_of_one_node_serves_on_other() {
     }
     other.read(PROBE).expect(404);
     other.write("sys/mounts/third", &json!({ "type": "probe" })).expect(400);
+}
+
+#[test]
+fn requests_on_other_node_wait_for_migration() {
+    let pair = Pair::start();
+    let [one, other] = pair.roots();
+    versions::five_thousand_records(&one);
+    other.upload(versions::HOSTILE, &versions::hostile("2.0.0", 7)).expect(204);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        let read = || {
+            let (mut answered, mut refused) = (0, 0);
+            while !stop.load(Ordering::Relaxed) {
+                let answer = other.read("third/acts");
+                match answer.status {
+                    200 => answered += 1,
+                    _ => {
+                        answer.refused(503, "another node migrates the data of third/");
+                        refused += 1;
+                    }
+                }
+            }
+            (answered, refused)
+        };
+        let reader = scope.spawn(read);
+        versions::swap(&one, "2.0.0").expect(204);
+        other.read("third/acts").expect(200);
+        stop.store(true, Ordering::Relaxed);
+        let (answered, refused) = reader.join().expect("no other refusal");
+        // A request that was inside of the mount when the migration began has to be repeated.
+        assert!(answered > 0 && refused <= 1, "{answered} answered, {refused} refused");
+    });
+    let mount = other.read("sys/mounts/third").expect(200);
+    assert_eq!(mount.text("running_plugin_version"), "2.0.0");
+    assert_eq!(versions::rows(&other), (0, 5_000));
 }
 
 #[test]

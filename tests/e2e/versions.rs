@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PROBE: &str = "sys/plugins/catalog/secret/probe";
-const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
+pub(crate) const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
 /// The hostile guest's version and schema in its description.
 const OF_HOSTILE: &str = "\"version\":\"1.0.0\",\"schema\":2";
 
@@ -22,7 +22,7 @@ const OF_HOSTILE: &str = "\"version\":\"1.0.0\",\"schema\":2";
 const SOON: Duration = Duration::from_secs(20);
 
 /// The hostile guest with the given version and schema number.
-fn hostile(version: &str, schema: u32) -> Vec<u8> {
+pub(crate) fn hostile(version: &str, schema: u32) -> Vec<u8> {
     let other = format!("\"version\":\"{version}\",\"schema\":{schema}");
     with_text(guest("hostile"), OF_HOSTILE, &other)
 }
@@ -44,7 +44,7 @@ fn enable(root: &Client, kind: &str, version: &str) {
 }
 
 /// Requests this version for the plugin of `third/`.
-fn swap(root: &Client, version: &str) -> Answer {
+pub(crate) fn swap(root: &Client, version: &str) -> Answer {
     root.write("sys/mounts/third/tune", &json!({ "plugin_version": version }))
 }
 
@@ -672,7 +672,7 @@ fn failing_at(version: &str, record: &str) -> Vec<u8> {
 }
 
 /// Mounts version 1.0.0 of the hostile guest with 5,000 records of schema 6.
-fn five_thousand_records(root: &Client) {
+pub(crate) fn five_thousand_records(root: &Client) {
     root.upload(HOSTILE, &hostile("1.0.0", 6)).expect(204);
     enable(root, "hostile", "1.0.0");
     for _ in 0..5 {
@@ -683,7 +683,7 @@ fn five_thousand_records(root: &Client) {
 
 /// The number of records of the older and of the newer schema.
 #[track_caller]
-fn rows(root: &Client) -> (u64, u64) {
+pub(crate) fn rows(root: &Client) -> (u64, u64) {
     let rows = root.read("third/rows").expect(200);
     let count = |schema: &str| rows.body["data"][schema].as_u64().expect("a number");
     (count("old"), count("new"))

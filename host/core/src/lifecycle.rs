@@ -17,6 +17,7 @@ mod end_token;
 mod ending;
 mod erase;
 mod follow_nodes;
+mod foreign_migration;
 mod lane_answers;
 mod leave_groups;
 mod migrate;
@@ -43,6 +44,7 @@ pub use deregister::{DependentTreatment, PluginRemoval, RemovalOutcome, deregist
 pub use disable::disable;
 pub use end_lease::end_lease;
 pub use follow_nodes::catch_up;
+pub use foreign_migration::outwait_foreign_migration;
 pub use leave_groups::let_members_leave;
 pub(crate) use open::{SEAL_PATIENCE, begin_due_work, open, stop};
 pub(crate) use provision_dev::provision_dev;

@@ -41,6 +41,7 @@ pub(crate) use record::{put_phase, stored_of, stored_uuids, target};
 pub use rights::default_grants;
 pub use settings::{ListingVisibility, LoginTokenType, MountSettings};
 pub use stored_names::StoredMountNames;
+pub(crate) use table::SWAP_WAIT_TIMEOUT;
 pub use table::{MountEntryOutcome, Mounts};
 pub use unavailable::UnavailableMount;
 pub use version::{RollbackMode, RollbackRecord, VersionBefore, VersionSelection, VersionSwap};

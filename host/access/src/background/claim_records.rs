@@ -135,6 +135,19 @@ impl ClaimRecords {
         Ok(addresses.iter().cloned().collect())
     }
 
+    /// Returns whether another living process holds `address`.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub(super) async fn is_foreign(&self, address: &Address) -> Result<bool, StoreFault> {
+        let holder = holder_in(&mut self.store.begin(), &record_of(address)).await?;
+        if holder == ClaimHolder::Nobody || self.is_own(&holder) {
+            return Ok(false);
+        }
+        let living = self.living_epochs().await?;
+        Ok(self.may_live(&holder, &living))
+    }
+
     /// Puts records at the addresses without a living holder. Returns the other addresses.
     async fn put_free(
         &self,

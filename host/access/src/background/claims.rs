@@ -140,6 +140,17 @@ impl Claims {
         }
     }
 
+    /// Returns whether another living node holds `address`. Claims nothing.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database cannot be read.
+    pub async fn is_claimed_elsewhere(&self, address: &Address) -> Result<bool, StoreFault> {
+        match &self.records {
+            Some(records) => records.is_foreign(address).await,
+            None => Ok(false),
+        }
+    }
+
     /// Claims `address`, after waiting for its present holder.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::endpoints::{Endpoint, EndpointHandler, FoundEndpoint, PublicEndpoint, unsupported};
 use bulkhead_core::Core;
 use bulkhead_core::catalog::ApiSuccessor;
+use bulkhead_core::lifecycle;
 use bulkhead_core::mounts::{GateEntry, Mount, MountEntryOutcome};
 use bulkhead_store::Unit;
 use bulkhead_wire::description::Route;
@@ -132,7 +133,16 @@ pub(super) async fn enter<'a>(
         return Ok((Destination { place: ServingCode::Host(endpoint), captures }, None));
     }
     loop {
-        let (mount, destination) = find_in_mounts(core, request)?;
+        let (mount, destination) = match find_in_mounts(core, request) {
+            Ok(found) => found,
+            Err(failure) => {
+                let waited = lifecycle::outwait_foreign_migration(core, &request.path);
+                match Box::pin(waited).await {
+                    true => continue,
+                    false => return Err(failure),
+                }
+            }
+        };
         match core.mounts.enter(&mount).await {
             MountEntryOutcome::Inside(inside) => return Ok((destination, Some(inside))),
             MountEntryOutcome::Replaced => {}

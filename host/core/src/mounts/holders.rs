@@ -52,6 +52,15 @@ impl Mounts {
             .map(|(_, mount)| mount.failure())
     }
 
+    /// Returns the record of the unavailable mount at `path` whose data are being migrated, or were
+    /// when a migration stopped.
+    pub(crate) fn migrating_at(&self, path: &str) -> Option<MountRecord> {
+        let table = self.read();
+        let mut unavailable = table.unavailable.iter();
+        let (_, found) = unavailable.find(|(mount, _)| strip_mount(path, mount).is_some())?;
+        found.record.migration.is_some().then(|| found.record.clone())
+    }
+
     /// Returns the reason why the mount `uuid` is missing: the mount is unavailable, which may
     /// pass, or does not exist.
     pub(crate) fn missing_failure(&self, uuid: &str) -> Failure {

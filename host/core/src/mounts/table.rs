@@ -31,7 +31,7 @@ pub enum MountEntryOutcome {
 }
 
 /// Maximum time that a request waits for another version of the plugin.
-const SWAP_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const SWAP_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The mount is being erased with all its rows.
 pub(crate) struct ErasedMount;
