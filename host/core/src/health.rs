@@ -27,6 +27,8 @@ pub enum HealthCondition {
     WritesStopped,
     /// The database did not confirm the claim of this node for too long: all requests are refused.
     DatabaseUnconfirmed,
+    /// This node does not read the changes of the other nodes: all requests are refused.
+    ChangesUnread,
     /// The disk had no room for the last write.
     DiskFull,
     /// The database server cannot be reached, or accepts no writes.
@@ -70,6 +72,7 @@ impl HealthCondition {
         match self {
             Self::WritesStopped => "writes-stopped",
             Self::DatabaseUnconfirmed => "database-unconfirmed",
+            Self::ChangesUnread => "changes-unread",
             Self::DiskFull => "disk-full",
             Self::WritesRefused => "writes-refused",
             Self::AuditStopped => "audit-stopped",
@@ -94,6 +97,11 @@ impl HealthCondition {
             }
             Self::DatabaseUnconfirmed => {
                 "requests are refused until the database confirms the claim; check the database"
+                    .to_owned()
+            }
+            Self::ChangesUnread => {
+                "requests are refused until this node reads the changes of the other nodes; check \
+                 the database and the connection"
                     .to_owned()
             }
             Self::DiskFull => {
@@ -143,7 +151,13 @@ impl HealthCondition {
     /// Returns whether the node is of no use to clients: a load balancer sends requests elsewhere.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
-        matches!(self, Self::WritesStopped | Self::DatabaseUnconfirmed | Self::AuditStopped)
+        matches!(
+            self,
+            Self::WritesStopped
+                | Self::DatabaseUnconfirmed
+                | Self::ChangesUnread
+                | Self::AuditStopped
+        )
     }
 
     fn level(&self) -> LogLevel {
@@ -230,7 +244,11 @@ fn conditions(store: &Store, audit: &Audit, snapshots: &SnapshotWatch) -> Vec<He
         WriteCondition::Refused => Some(HealthCondition::WritesRefused),
         WriteCondition::Stopped => Some(HealthCondition::WritesStopped),
     };
-    let of_claim = store.is_claim_in_doubt().then_some(HealthCondition::DatabaseUnconfirmed);
+    let of_claim = match (store.is_claim_in_doubt(), store.has_unread_changes()) {
+        (true, _) => Some(HealthCondition::DatabaseUnconfirmed),
+        (false, true) => Some(HealthCondition::ChangesUnread),
+        (false, false) => None,
+    };
     let of_audit = audit_condition(audit.count_failing(), audit.devices().len());
     let lag = store.clock_lag();
     let of_clock = (lag >= CLOCK_TOLERANCE_MS)

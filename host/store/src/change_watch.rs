@@ -32,6 +32,8 @@ pub(crate) const AWAITED_READ_PAUSE: Duration = Duration::from_millis(5);
 /// Time after the begin of a read in which records in memory are used. Shorter than
 /// [`IN_FORCE_TIME`].
 const FRESH_TIME: Duration = Duration::from_millis(400);
+/// Age of the last read at which a node reports that it is cut off.
+const LATE_TIME: Duration = Duration::from_secs(1);
 /// Age of the last written progress at which a node writes its progress again.
 const PROGRESS_AGE: Duration = Duration::from_millis(150);
 /// Maximum time for which the writer of a change waits for other nodes.
@@ -107,7 +109,12 @@ impl SharedWatch {
 
 impl EndedReads {
     fn is_fresh(&self) -> bool {
-        !is_older(self.read.min(self.progress), FRESH_TIME)
+        !is_older(self.certain(), FRESH_TIME)
+    }
+
+    /// Returns the moment up to which the memory includes the changes of other nodes.
+    fn certain(&self) -> u64 {
+        self.read.min(self.progress)
     }
 }
 
@@ -214,6 +221,40 @@ impl ChangeWatch {
         match &self.shared {
             Some(shared) if !shared.ended.borrow().is_fresh() => Err(not_fresh()),
             _ => Ok(()),
+        }
+    }
+
+    /// Returns whether records in memory have not been fresh for a time that no short delay of the
+    /// database explains.
+    pub(crate) fn is_late(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|shared| is_older(shared.ended.borrow().certain(), LATE_TIME))
+    }
+
+    /// Runs a read of the database, as long as the changes of other nodes are read.
+    ///
+    /// # Errors
+    /// The fault of the read, or [`StoreFault::Unavailable`] if records in memory stop being fresh
+    /// for [`WAIT_TIME`]: the read may wait for a connection that is cut off.
+    pub(crate) async fn while_followed<T>(
+        &self,
+        read: impl Future<Output = Result<T, StoreFault>>,
+    ) -> Result<T, StoreFault> {
+        let Some(shared) = &self.shared else { return read.await };
+        let silence = async {
+            loop {
+                let certain = shared.ended.borrow().certain();
+                let age = Duration::from_millis(steady_milliseconds().saturating_sub(certain));
+                match WAIT_TIME.checked_sub(age).filter(|rest| !rest.is_zero()) {
+                    Some(rest) => sleep(rest).await,
+                    None => return not_fresh(),
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = read => outcome,
+            fault = silence => Err(fault),
         }
     }
 

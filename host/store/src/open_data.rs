@@ -123,7 +123,7 @@ impl OpenData {
     }
 
     async fn fetch(&self, address: &Address) -> Result<StampedRecord, StoreFault> {
-        let row = self.database.find_row(address).await?;
+        let row = self.changes.while_followed(self.database.find_row(address)).await?;
         self.know_terms_of(row.iter()).await?;
         row.map(|row| Ok((row.stamp, row.open(&self.seal)?))).transpose()
     }
@@ -157,7 +157,7 @@ impl OpenData {
         &self,
         reads: &ReadSet,
     ) -> Result<Option<ContendedKey>, StoreFault> {
-        let changed = self.database.find_changed(reads).await?;
+        let changed = self.changes.while_followed(self.database.find_changed(reads)).await?;
         self.note_contended(changed.as_ref());
         if changed.is_none() && reads.has_folders() {
             // A folder that another node changed before the check has another number by then.

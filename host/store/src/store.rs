@@ -352,7 +352,7 @@ impl Store {
         range: &KeyRange,
         limit: u32,
     ) -> Result<Vec<String>, StoreFault> {
-        self.database().list_keys(range, limit).await
+        self.data.changes.while_followed(self.database().list_keys(range, limit)).await
     }
 
     /// Returns the first `limit` rows of a kind that belong to an owner and come after the row
@@ -366,7 +366,7 @@ impl Store {
         after: i64,
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreFault> {
-        self.database().list_owned(owner, after, limit).await
+        self.data.changes.while_followed(self.database().list_owned(owner, after, limit)).await
     }
 
     /// Returns a read of `reads` that did not hold at the same moment as the others, if any.

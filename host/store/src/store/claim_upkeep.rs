@@ -190,6 +190,12 @@ impl Store {
         self.database().claim_loss()
     }
 
+    /// Returns whether this node has not read the changes of other nodes for a second. The store
+    /// then refuses reads until the next read of changes.
+    pub fn has_unread_changes(&self) -> bool {
+        self.data.changes.is_late()
+    }
+
     /// Returns whether the database has not confirmed the claim of this process for too long. The
     /// store then refuses reads and writes until the next confirmation.
     pub fn is_claim_in_doubt(&self) -> bool {
