@@ -5,13 +5,14 @@
 //! The modules in order: a module imports only from modules to its left.
 //!
 //! ```text
-//! steady_clock → disk_space → postgres_place → write_failure → directory → node_files
-//! → node_description → claim_watch → options
+//! steady_clock → disk_space → postgres_place → write_failure → directory → former_epochs
+//! → node_files → node_description → claim_watch → options
 //! ```
 
 pub mod claim_watch;
 pub mod directory;
 pub mod disk_space;
+pub mod former_epochs;
 pub mod node_description;
 pub mod node_files;
 pub mod options;

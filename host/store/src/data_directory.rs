@@ -30,6 +30,7 @@ use crate::open_data::OpenData;
 use crate::store::Store;
 use bulkhead_place::claim_watch::{ClaimTimes, NodeSharing};
 use bulkhead_place::directory::{self, DirectoryLock, HeldDirectory};
+use bulkhead_place::former_epochs::FormerEpochs;
 use bulkhead_place::options::{DatabaseChoice, StoreOptions};
 use bulkhead_record::body::RecordBody;
 use bulkhead_record::cipher::SealKey;
@@ -237,8 +238,10 @@ impl DataDirectory {
         self.replace_properties(&identity);
         self.clock.advance_to(identity.reached());
         database.begin_service();
+        let row = database.shared_row();
         let data = OpenData::new(database, seal, lock, &self.clock)?;
-        Ok(Store::new(data, Arc::clone(&self.clock), identity.restored()))
+        let former = row.map(|row| FormerEpochs::begin(self.path(), &row, &data.epoch));
+        Ok(Store::new(data, (Arc::clone(&self.clock), identity.restored()), former))
     }
 
     /// Returns the first of `keys` that opens the data; `None` if no key does.

@@ -29,6 +29,7 @@ use crate::watched_keys::KeyWatch;
 use crate::work::{CommitOutcome, CommitRequest, ReadSet};
 use crate::write_condition::WriteCondition;
 use crate::write_queue::{ContendedKey, DUE_TURN_TIME, QueueTicket, TURN_TIME, WriteQueue};
+use bulkhead_place::former_epochs::FormerEpochs;
 use bulkhead_record::due::{DueLanes, DueRecord};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::range::KeyRange;
@@ -49,11 +50,17 @@ pub struct Store {
     rotating: Mutex<()>,
     /// Store time of the restore, until the data are released.
     restored: RwLock<Option<u64>>,
+    /// Earlier openings of the directory; `None` if this process works alone.
+    former: Option<FormerEpochs>,
 }
 
 impl Store {
     /// Creates the store of `data`. `clock` is the clock of the data directory.
-    pub(crate) fn new(data: OpenData, clock: Arc<StoreClock>, restored: Option<u64>) -> Arc<Store> {
+    pub(crate) fn new(
+        data: OpenData,
+        (clock, restored): (Arc<StoreClock>, Option<u64>),
+        former: Option<FormerEpochs>,
+    ) -> Arc<Store> {
         let data = Arc::new(data);
         claim_upkeep::begin(&data);
         Arc::new(Store {
@@ -63,6 +70,7 @@ impl Store {
             clock,
             rotating: Mutex::default(),
             restored: RwLock::new(restored),
+            former,
         })
     }
 

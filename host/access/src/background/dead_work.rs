@@ -23,7 +23,9 @@ pub struct DeadWork {
 ///
 /// The living epochs are read after the rows. A process commits a row only while its epoch lives,
 /// and no dead epoch lives again: an epoch that is missing in the later reading is dead for ever.
-/// In the other order, a process that starts between the readings would count as dead.
+/// In the other order, a process that starts between the readings would count as dead. On a node
+/// that shares its database, only rows of earlier openings of the same data directory are dead
+/// work: a process on another machine may have lost only its database, and still call a target.
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database cannot be read.
@@ -43,7 +45,12 @@ pub async fn find_dead_work(
         }
     }
     let living = store.living_epochs().await?;
-    let dead = found.into_iter().filter(|(_, epoch)| !living.contains(epoch));
+    let has_ended = |epoch: &str| match store.is_shared() {
+        true => store.is_of_earlier_opening(epoch),
+        false => true,
+    };
+    let is_dead = |epoch: &str| !living.contains(epoch) && has_ended(epoch);
+    let dead = found.into_iter().filter(|(_, epoch)| is_dead(epoch));
     let (rows, epochs) = dead.unzip();
     Ok(DeadWork { rows, epochs })
 }

@@ -75,7 +75,7 @@ pub(crate) async fn open(
     });
     core.quotas.load(&core.store).await?;
     core.activity.begin(&core.store).await;
-    end_work_of_dead_epochs(&core, core.store.is_shared()).await?;
+    end_work_of_dead_epochs(&core).await?;
     tokio::select! {
         migrated = migrate_all(&core) => migrated?,
         never = end_migrations_with_process(&core) => match never {},

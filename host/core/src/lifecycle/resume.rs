@@ -9,18 +9,20 @@ use bulkhead_access::background::guards;
 use bulkhead_wire::failure::Failure;
 use std::sync::Arc;
 
-/// Makes the reservations and guards of dead processes due now, unless `may_run`: the processes may
-/// have lost only their database, and still call a target. Each row is due by itself after the last
-/// moment of its call.
+/// Makes the reservations and guards of dead processes due now. On a node that shares its database,
+/// these are the earlier processes of its data directory: the rows of another node are due by
+/// themselves after the last moment of their call.
 ///
 /// # Errors
 /// 503 if the store cannot be read or written.
-pub(super) async fn end_work_of_dead_epochs(core: &Core, may_run: bool) -> Result<(), Failure> {
-    if may_run {
+pub(super) async fn end_work_of_dead_epochs(core: &Core) -> Result<(), Failure> {
+    if !core.store.may_have_former_work() {
         return Ok(());
     }
     core.leases.undo_dead().await?;
-    guards::release_dead(&core.store, &*core.log).await
+    guards::release_dead(&core.store, &*core.log).await?;
+    core.store.forget_former_work();
+    Ok(())
 }
 
 /// Resumes the removal and the moves of mounts, the probation of new plugin versions, and the

@@ -17,6 +17,7 @@ use crate::change_watch::{AWAITED_READ_PAUSE, READ_PAUSE};
 use crate::database_clock::CLOCK_TOLERANCE_MS;
 use crate::foreign_changes::ExpiredClaim;
 use crate::open_data::OpenData;
+use bulkhead_place::former_epochs::FormerEpochs;
 use bulkhead_place::node_description::LivingNode;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_wire::hexadecimal;
@@ -171,6 +172,23 @@ impl Store {
         }
         let holders = self.database().living_holders().await?;
         Ok(holders.iter().map(|holder| hexadecimal::text(holder)).collect())
+    }
+
+    /// Returns whether `epoch` is of an earlier opening of this data directory by a node that shares
+    /// its database. No work of such an epoch runs any more.
+    pub fn is_of_earlier_opening(&self, epoch: &str) -> bool {
+        self.former.as_ref().is_some_and(|former| former.epochs().contains(epoch))
+    }
+
+    /// Returns whether work of earlier openings of this data directory may be unfinished; always
+    /// true if this process works alone.
+    pub fn may_have_former_work(&self) -> bool {
+        self.former.as_ref().is_none_or(|former| !former.epochs().is_empty())
+    }
+
+    /// Notes that the work of all earlier openings of this data directory has ended, or is due.
+    pub fn forget_former_work(&self) {
+        self.former.iter().for_each(FormerEpochs::forget);
     }
 
     /// Returns the nodes that share the database and have a claim, this node among them, the oldest

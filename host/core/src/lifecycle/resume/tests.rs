@@ -133,9 +133,7 @@ async fn only_work_of_dead_epochs_is_ended() {
     for (key, epoch) in [("m/living", own.as_str()), ("m/dead", dead.as_str()), ("m/unnamed", "")] {
         bed.put(key, epoch).await;
     }
-    end_work_of_dead_epochs(&bed.core, true).await.unwrap();
-    assert_eq!(bed.state("m/dead").await, (false, false, dead.clone()), "its call may run");
-    end_work_of_dead_epochs(&bed.core, false).await.unwrap();
+    end_work_of_dead_epochs(&bed.core).await.unwrap();
     assert_eq!(bed.state("m/living").await, (false, false, own.clone()));
     assert_eq!(bed.state("m/dead").await, (true, true, own.clone()), "taken over");
     assert_eq!(bed.state("m/unnamed").await, (true, true, own), "of an earlier release");
@@ -157,7 +155,7 @@ async fn guards_of_earlier_releases_and_openings_are_released() {
     guards.set(&Arc::new(Claims::default()), &mut unit, request).unwrap();
     put_guard(&mut unit, "m/old", "2 mark");
     unit.commit().await.unwrap();
-    end_work_of_dead_epochs(&bed.core, false).await.unwrap();
+    end_work_of_dead_epochs(&bed.core).await.unwrap();
     let own = bed.core.store.begin().get(&timer).await.unwrap().unwrap();
     assert!(guards.is_own_guard(&timer, &own), "the guard of this process stays");
     let old = Address::new(Space::Timer, "m/old");
