@@ -251,7 +251,7 @@ impl Service {
         };
         // Before the token loses a use.
         if let Err(failure) = included_state::catch_up(&core, request).await {
-            return Response::failed(&failure);
+            return included_state::mark(&core, Response::failed(&failure)).await;
         }
         let response = pipeline::handle(&core, &self.table, request, found).await;
         let response = included_state::mark(&core, response).await;

@@ -5,6 +5,7 @@
 
 use bulkhead_store::{ForeignChangeCount, Store};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// A table in memory, and the changes by other nodes that the table includes.
@@ -48,6 +49,15 @@ pub(crate) struct FollowedTables {
     /// Held while a table is read, or takes over a change of this node: a reading that began before
     /// a commit of this node must not replace the change.
     turn: Mutex<()>,
+    /// The last look at the claim of a mount whose data another node migrates.
+    pub(crate) claim_look: Mutex<Option<ClaimLook>>,
+}
+
+/// A look at the claim of a mount, for all requests that wait for the mount.
+pub(crate) struct ClaimLook {
+    pub(crate) uuid: String,
+    pub(crate) moment: Instant,
+    pub(crate) is_claimed: bool,
 }
 
 impl FollowedTables {
@@ -59,6 +69,7 @@ impl FollowedTables {
             quotas: FollowedTable::begin(store, ["quota/", "quota-config"]),
             audit: FollowedTable::begin(store, ["audit/", "audit-header/"]),
             turn: Mutex::default(),
+            claim_look: Mutex::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `X-Vault-Index`: an answer names the state that it includes, and a later request on any node
 //! waits until that node includes the state, too.
 //!
-//! This file prevents a client that reads an earlier version of its own write because a load
+//! This file prevents a client from reading an earlier version of its own write because a load
 //! balancer chose another node. A state is a moment of store time, which is one clock for all
 //! nodes; the text has the form that published clients compare and merge (decision T70). The text
 //! needs no signature: a forged state makes its own request wait for one read of changes.

@@ -14,6 +14,7 @@ mod unattended;
 mod unsealing;
 mod waiting;
 
+pub use rejoining::Rejoining;
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 
@@ -35,6 +36,7 @@ use bulkhead_wire::log_level::LogLevel;
 use bulkhead_wire::secret::Secret;
 use bulkhead_wire::sync;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedRwLockReadGuard, watch};
@@ -56,6 +58,10 @@ pub struct ServiceSeal {
     unsealing: std::sync::Mutex<Option<Quorum>>,
     /// Refused attempts that are not audited yet.
     refused: std::sync::Mutex<RefusedUnseals>,
+    /// Number of openings of the service.
+    openings: AtomicU64,
+    /// True while a node whose claim was ended opens its data again.
+    is_rejoining: AtomicBool,
 }
 
 /// Seal state for the status endpoints.
@@ -99,7 +105,19 @@ impl ServiceSeal {
         let (unsealing, refused) = (std::sync::Mutex::default(), std::sync::Mutex::default());
         let clients = FairSemaphore::new(1);
         let swap = data_swap::DataSwap::default();
-        Self { process, directory, open, turn, swap, clients, unsealing, refused }
+        let (openings, is_rejoining) = (AtomicU64::default(), AtomicBool::default());
+        Self {
+            process,
+            directory,
+            open,
+            turn,
+            swap,
+            clients,
+            unsealing,
+            refused,
+            openings,
+            is_rejoining,
+        }
     }
 
     /// Returns true if the data directory contains a cluster.
@@ -343,6 +361,7 @@ impl ServiceSeal {
         };
         let refused = std::mem::take(&mut *sync::lock(&self.refused));
         core.audit.record_refused_unseals(&refused).await;
+        self.openings.fetch_add(1, Ordering::SeqCst);
         *sync::write(&self.open) = Some(Arc::clone(&core));
         drop(nothing_in_flight);
         self.process.note_change();

@@ -1,8 +1,9 @@
 //! The epochs of earlier openings of a data directory, whose work an opening may end at once.
 //!
 //! This file prevents unfinished work from waiting for the last moment of its call after the death
-//! of a node: the lock of the directory proves the death of each earlier process of the directory,
-//! and nothing proves the death of a process on another machine (decision T62).
+//! of a node: the lock of the directory proves the death of each earlier process of the directory
+//! since the start of the machine. Nothing proves the death of a process on another machine, or on
+//! the machine from which this one was cloned (decision T62).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,12 @@ use std::path::{Path, PathBuf};
 use crate::directory;
 
 const FILE: &str = "epochs";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The file with the epochs.
 pub struct FormerEpochs {
     directory: PathBuf,
+    /// The node, and the start of its machine.
     node: String,
     /// The epoch of this opening.
     own: String,
@@ -22,23 +25,21 @@ pub struct FormerEpochs {
 
 impl FormerEpochs {
     /// Reads the epochs of earlier openings of `directory` as the node `node`, and adds the epoch
-    /// of this opening. The caller holds the lock of the directory. The epochs in a copy of another
-    /// directory do not count, because the copy is another node. A file that cannot be read or
-    /// written costs time alone: the work of a missing epoch ends by itself.
+    /// of this opening. The caller holds the lock of the directory. The epochs of another node, as
+    /// in a copied directory, and those of before the start of the machine do not count. A file
+    /// that cannot be read or written costs time alone: the work of a missing epoch ends by itself.
     pub fn begin(directory: &Path, node: &str, own: &str) -> FormerEpochs {
         let text = std::fs::read_to_string(directory.join(FILE)).unwrap_or_default();
+        let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
+        let node = format!("{node} {}", boot.trim());
         let former = match text.split_once('\n') {
             Some((of_node, epochs)) if of_node == node => {
                 epochs.lines().map(str::to_owned).collect()
             }
             _ => BTreeSet::new(),
         };
-        let epochs = FormerEpochs {
-            directory: directory.to_owned(),
-            node: node.to_owned(),
-            own: own.to_owned(),
-            former,
-        };
+        let epochs =
+            FormerEpochs { directory: directory.to_owned(), node, own: own.to_owned(), former };
         epochs.write(&epochs.former);
         epochs
     }

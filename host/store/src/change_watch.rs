@@ -241,6 +241,7 @@ impl ChangeWatch {
         read: impl Future<Output = Result<T, StoreFault>>,
     ) -> Result<T, StoreFault> {
         let Some(shared) = &self.shared else { return read.await };
+        self.await_fresh().await?;
         let silence = async {
             loop {
                 let certain = shared.ended.borrow().certain();

@@ -23,6 +23,13 @@ impl Service {
                 "a restore is in progress: the data are being replaced; ask again in a moment",
             ));
         }
+        if seals && self.seal.is_rejoining() {
+            return Response::failed(&Failure::new(
+                FailureKind::Unavailable,
+                "this node lost its claim on the database and opens the data again by itself; stop \
+                 the server to keep the data closed, or seal the node when it is open",
+            ));
+        }
         if seals {
             return Response::no_content();
         }

@@ -6,9 +6,10 @@
 
 use super::follow_nodes::catch_up;
 use crate::core::Core;
+use crate::followed_tables::ClaimLook;
 use crate::mounts::{MountRecord, SWAP_WAIT_TIMEOUT};
 use bulkhead_wire::failure::Failure;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 /// Pause between two looks at the claim of the migrating node.
@@ -31,7 +32,7 @@ pub async fn outwait_foreign_migration(core: &Core, path: &str) -> bool {
 async fn wait_for_end(core: &Core, path: &str, record: &MountRecord) -> Result<bool, Failure> {
     loop {
         // Before the table, which includes what the node committed until it gave the claim back.
-        let is_claimed = core.claims.is_claimed_elsewhere(&record.address()).await?;
+        let is_claimed = is_claimed_elsewhere(core, record).await?;
         catch_up(core).await?;
         let present = core.mounts.migrating_at(path);
         if present.is_none_or(|present| present.uuid != record.uuid) {
@@ -42,4 +43,20 @@ async fn wait_for_end(core: &Core, path: &str, record: &MountRecord) -> Result<b
         }
         sleep(LOOK_PAUSE).await;
     }
+}
+
+/// Returns whether another living node holds the claim of the mount. Looks once in [`LOOK_PAUSE`]
+/// for all requests that wait.
+async fn is_claimed_elsewhere(core: &Core, record: &MountRecord) -> Result<bool, Failure> {
+    let mut last = core.followed.claim_look.lock().await;
+    let is_recent = |look: &&ClaimLook| {
+        look.uuid == record.uuid && look.moment.elapsed() < LOOK_PAUSE
+    };
+    if let Some(look) = last.as_ref().filter(is_recent) {
+        return Ok(look.is_claimed);
+    }
+    let is_claimed = core.claims.is_claimed_elsewhere(&record.address()).await?;
+    let (uuid, moment) = (record.uuid.clone(), Instant::now());
+    *last = Some(ClaimLook { uuid, moment, is_claimed });
+    Ok(is_claimed)
 }

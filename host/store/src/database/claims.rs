@@ -112,6 +112,14 @@ impl Database {
         }
     }
 
+    /// Returns whether another node ended the claim because nothing renewed the claim.
+    pub(crate) fn is_ended_as_silent(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => false,
+            Self::Postgres(database) => database.is_ended_as_silent(),
+        }
+    }
+
     /// Returns the name of the row of this node if other nodes may write to the database at the
     /// same time.
     pub(crate) fn shared_row(&self) -> Option<String> {

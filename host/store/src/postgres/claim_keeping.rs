@@ -109,6 +109,11 @@ impl PostgresDatabase {
         self.claim().is_some_and(|claim| claim.watch.is_ended())
     }
 
+    /// As [`Database::is_ended_as_silent`](crate::database::Database::is_ended_as_silent).
+    pub(crate) fn is_ended_as_silent(&self) -> bool {
+        self.claim().is_some_and(HeldClaim::is_ended_as_silent)
+    }
+
     /// As [`Database::claim_holder`](crate::database::Database::claim_holder).
     pub(crate) fn claim_holder(&self) -> Option<[u8; 16]> {
         Some(self.claim()?.node.holder)

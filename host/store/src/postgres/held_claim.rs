@@ -28,6 +28,8 @@ pub(super) struct HeldClaim {
     /// A commit statement was sent whose outcome is not known, so that the database may have more
     /// commits than known.
     is_in_doubt: AtomicBool,
+    /// Another node ended the claim because nothing renewed the claim.
+    is_ended_as_silent: AtomicBool,
 }
 
 impl HeldClaim {
@@ -45,6 +47,7 @@ impl HeldClaim {
             database,
             commits: AtomicI64::new(commits),
             is_in_doubt: AtomicBool::new(false),
+            is_ended_as_silent: AtomicBool::new(false),
         }
     }
 
@@ -125,6 +128,12 @@ impl HeldClaim {
         StatementDraft::of(text).with(self.node.row_name())
     }
 
+    /// Returns whether another node ended the claim because nothing renewed the claim. The row of
+    /// this node is free then.
+    pub(super) fn is_ended_as_silent(&self) -> bool {
+        self.is_ended_as_silent.load(Ordering::Relaxed)
+    }
+
     /// Returns whether other nodes read the changes of this node.
     pub(super) fn shares(&self) -> bool {
         self.node.sharing == NodeSharing::Shared
@@ -186,6 +195,7 @@ impl HeldClaim {
             return self.node.mark.lost_commits(&self.database, own.commits, known);
         }
         if let Some((ended, silence)) = own.and_then(|own| own.silence.map(|it| (own, it))) {
+            self.is_ended_as_silent.store(true, Ordering::Relaxed);
             return self.ended_as_silent(ended, silence);
         }
         match rows.iter().find(|row| row.holder.is_some()) {
@@ -209,8 +219,7 @@ impl HeldClaim {
         format!(
             "another node ended the claim of this node on {} at {}, after {silence} s without a \
              sign of life: {}; this node answers and writes nothing more; check that this node \
-             reaches the database server at all times, and unseal or restart this node to take \
-             part again",
+             reaches the database server at all times; this node opens the data again by itself",
             self.database.display(),
             ended.since,
             ended.place

@@ -214,6 +214,12 @@ impl Store {
         self.data.changes.is_late()
     }
 
+    /// Returns whether [`Store::claim_loss`] means that another node ended the claim of this node,
+    /// because nothing renewed the claim. This node may then open the data again.
+    pub fn is_ended_as_silent(&self) -> bool {
+        self.database().is_ended_as_silent()
+    }
+
     /// Returns whether the database has not confirmed the claim of this process for too long. The
     /// store then refuses reads and writes until the next confirmation.
     pub fn is_claim_in_doubt(&self) -> bool {
