@@ -11,6 +11,7 @@
 mod tests;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
@@ -29,6 +30,9 @@ const MOST_BYTES: usize = 1 << 20;
 /// Maximum attempts of a group that other processes interfere with, before each unit is committed
 /// alone.
 const MOST_ATTEMPTS: u32 = 4;
+/// Time after the begin of a group in which a transaction that other processes interfere with is
+/// repeated. A conflict is answered later: the callers of the units wait for one another.
+const REPEAT_TIME: Duration = Duration::from_millis(800);
 /// Maximum number of rows that a group checks and writes.
 const MOST_ROWS: usize = 4_096;
 
@@ -187,12 +191,13 @@ impl CommitGroup {
     /// Returns the outcome of each unit, in order.
     async fn outcomes(&self) -> Vec<CommitOutcome> {
         let is_alone = self.works.len() == 1;
-        match attempt_repeatedly(&self.data, &self.works).await {
+        let end = Instant::now() + REPEAT_TIME;
+        match attempt_repeatedly(&self.data, &self.works, end).await {
             Ok(outcomes) => outcomes,
             Err(WriteFailure::Full(full)) if is_alone => vec![Err(full)],
             Err(WriteFailure::Interfered) if is_alone => vec![Err(StoreFault::Conflict)],
             Err(WriteFailure::Full(_) | WriteFailure::Undone(_) | WriteFailure::Interfered) => {
-                self.commit_one_by_one().await
+                self.commit_one_by_one(end).await
             }
             Err(
                 broken @ (WriteFailure::Stopped(_)
@@ -202,12 +207,13 @@ impl CommitGroup {
         }
     }
 
-    async fn commit_one_by_one(&self) -> Vec<CommitOutcome> {
+    /// Commits each unit alone. From `end` on, a unit has one attempt.
+    async fn commit_one_by_one(&self, end: Instant) -> Vec<CommitOutcome> {
         let mut outcomes = Vec::with_capacity(self.works.len());
         let folders = &self.data.folders;
         for work in self.works.chunks(1) {
             folders.begin_writing(work.iter().flat_map(CommitRequest::addresses));
-            match attempt_repeatedly(&self.data, work).await {
+            match attempt_repeatedly(&self.data, work, end).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(WriteFailure::Refused(fault)) => {
                     // Each attempt may wait for a connection, and no unit would fare better.
@@ -237,17 +243,18 @@ async fn answer_once_in_force(
     }
 }
 
-/// Attempts the commit anew, with a new plan, while other processes interfere. Pauses between the
-/// attempts, so that two nodes do not repeat at the same moment. If the commit met a record of a
+/// Attempts the commit anew until `end`, with a new plan, while other processes interfere. Pauses
+/// between the attempts, so that two nodes do not repeat at the same moment. If the commit met a record of a
 /// term that this process has not read, reads the keyring once.
 async fn attempt_repeatedly(
     data: &OpenData,
     works: &[CommitRequest],
+    end: Instant,
 ) -> Result<Vec<CommitOutcome>, WriteFailure> {
     let mut terms = KnownTerms::AsReadSoFar;
     for attempts in 1..MOST_ATTEMPTS {
         match attempt(data, works, &mut terms).await {
-            Err(WriteFailure::Interfered) => pause_before(attempts).await,
+            Err(WriteFailure::Interfered) if Instant::now() < end => pause_before(attempts).await,
             outcome => return outcome,
         }
     }
