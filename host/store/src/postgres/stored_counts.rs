@@ -43,14 +43,14 @@ pub(super) fn counting_node(node: &ClaimingNode) -> String {
 
 /// Returns the statements that add the rows of mounts of nodes without a claim to the rows of
 /// `node`, and remove empty rows. The table otherwise grows with each data directory that ever
-/// opened the store.
+/// opened the store, and with each mount.
 ///
 /// # Errors
 /// The error of the driver for a value that cannot be encoded.
 pub(super) fn taking_over(
     tables: &TableNames,
     node: &ClaimingNode,
-) -> Result<[StatementDraft; 2], PostgresError> {
+) -> Result<[StatementDraft; 3], PostgresError> {
     let TableNames { stored, node: nodes, .. } = tables;
     let text = format!(
         "WITH ended AS (DELETE FROM {stored} AS s \
@@ -65,7 +65,24 @@ pub(super) fn taking_over(
     let removing = format!("DELETE FROM {stored} WHERE node = $1 AND bytes = 0");
     let (counting, own) = (counting_node(node), node.row_name());
     let adding = StatementDraft::of(text).with(counting.as_str())?.with(own)?;
-    Ok([adding, StatementDraft::of(removing).with(counting)?])
+    Ok([adding, StatementDraft::of(removing).with(counting)?, removing_sums_of_zero(tables)])
+}
+
+/// Returns the statement that removes the rows of mounts without records: the rows of their nodes
+/// add up to zero. Rows that add up to zero can be removed whatever other nodes count meanwhile;
+/// the lock shows the latest value of each row.
+fn removing_sums_of_zero(tables: &TableNames) -> StatementDraft {
+    let TableNames { stored, .. } = tables;
+    StatementDraft::of(format!(
+        "WITH counted AS MATERIALIZED (SELECT mount, node, bytes FROM {stored} \
+             WHERE {} AND mount IN (SELECT mount FROM {stored} GROUP BY mount \
+                 HAVING sum(bytes) = 0) ORDER BY mount, node FOR UPDATE), \
+         emptied AS (SELECT mount FROM counted GROUP BY mount HAVING sum(bytes) = 0) \
+         DELETE FROM {stored} AS s USING counted, emptied \
+         WHERE counted.mount = emptied.mount AND s.mount = counted.mount \
+             AND s.node = counted.node",
+        is_of_mount("mount")
+    ))
 }
 
 impl PostgresDatabase {

@@ -80,6 +80,24 @@ async fn await_end_of_bound(store: &Arc<Store>, most: u64) {
 }
 
 #[tokio::test]
+async fn opening_removes_counters_of_removed_mounts() {
+    let pair = Pair::open().await;
+    for key in ["m/a", "kept/a"] {
+        put(&pair.one, data(key), "1").await;
+    }
+    pair.catch_up().await;
+    delete(&pair.other, "m/a").await;
+    let of_mount = "SELECT count(*) FROM stored WHERE mount = 'm'";
+    assert_eq!(numbers(&pair.one, of_mount).await, [2]);
+    let beside = pair.directories.0.beside();
+    let third = open_shared(&beside, ClaimTimes::default()).await.unwrap();
+    assert_eq!(numbers(&third, of_mount).await, [0]);
+    assert_eq!(numbers(&third, "SELECT count(*) FROM stored WHERE mount = 'kept'").await, [1]);
+    put(&pair.other, data("m/b"), "1").await;
+    assert_eq!(counted(&third).await, summed(&third).await);
+}
+
+#[tokio::test]
 async fn limit_counts_bytes_of_other_nodes() {
     const MOST: u64 = 100_000;
     let pair = Pair::open().await;
