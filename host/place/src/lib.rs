@@ -1,12 +1,12 @@
 //! The places of a store, without any operation of a database: the data directory and its lock, the
-//! address of a PostgreSQL database, the node of a data directory, and its claim on a database that
-//! several machines reach.
+//! address of a PostgreSQL database, the node of a data directory, its claim on a database that
+//! several machines reach, and the ability of the database to write.
 //!
 //! The modules in order: a module imports only from modules to its left.
 //!
 //! ```text
-//! steady_clock → disk_space → postgres_place → write_failure → directory → former_epochs
-//! → node_files → node_description → claim_watch → options
+//! steady_clock → write_proof → disk_space → postgres_place → write_failure → write_condition
+//! → directory → former_epochs → node_files → node_description → claim_watch → options
 //! ```
 
 pub mod claim_watch;
@@ -18,4 +18,6 @@ pub mod node_files;
 pub mod options;
 pub mod postgres_place;
 pub mod steady_clock;
+pub mod write_condition;
 pub mod write_failure;
+pub mod write_proof;

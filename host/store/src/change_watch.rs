@@ -1,11 +1,10 @@
 //! The reads of what other nodes commit, and the certainty that records in memory are fresh.
 //!
 //! This file prevents stale answers on a shared database: a revoked token must not pass because
-//! another node revoked the token. Records in memory are used only while a read of changes, and a
-//! write of the progress of this node, began a short time ago, by a clock that also counts the
-//! sleep of the machine. A commit of another node that is answered after a longer time is therefore
-//! in force on this node (decision T64). The write proves that the database still takes writes:
-//! after a failover, the old primary server may answer reads for some time.
+//! another node revoked the token. Records in memory are used only while a read of changes began a
+//! short time ago, and a proof of this node counts ([`bulkhead_place::write_proof`]), by a clock that also
+//! counts the sleep of the machine. A commit of another node that is answered after a longer time
+//! is therefore in force on this node (decisions T64 and T67).
 //!
 //! Each read sees one state of the database. A record in memory that was read before a read began
 //! belongs to the state of that read, unless the read evicted the record: such a record is settled.
@@ -23,21 +22,21 @@ use tokio::time::{sleep, timeout};
 use crate::foreign_changes::KnownCommits;
 use crate::silent_nodes::SilentNodes;
 use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_place::write_proof::{
+    MOST_PROOF_TIME, OtherNode, QUICK_PROOF_TIME, WriteProofs, in_force_after,
+};
 use bulkhead_record::fault::StoreFault;
 
 /// Pause between two reads of changes.
 pub(crate) const READ_PAUSE: Duration = Duration::from_millis(25);
 /// Pause between two reads of changes while a request waits for the next.
 pub(crate) const AWAITED_READ_PAUSE: Duration = Duration::from_millis(5);
-/// Time after the begin of a read in which records in memory are used. Shorter than
-/// [`IN_FORCE_TIME`].
-const FRESH_TIME: Duration = Duration::from_millis(400);
-/// Age of the last read at which a node reports that it is cut off.
-const LATE_TIME: Duration = Duration::from_secs(1);
+/// Time after the begin of a read in which records in memory are used.
+const FRESH_TIME: Duration = QUICK_PROOF_TIME;
+/// Time after the end of freshness at which a node reports that it is cut off.
+const LATE_TIME: Duration = Duration::from_millis(600);
 /// Age of the last written progress at which a node writes its progress again.
 const PROGRESS_AGE: Duration = Duration::from_millis(150);
-/// Maximum time for which the writer of a change waits for other nodes.
-pub(crate) const IN_FORCE_TIME: Duration = Duration::from_millis(500);
 /// Pause between two looks at the progress of other nodes.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 /// Maximum time for which a request waits for a read of changes.
@@ -86,35 +85,46 @@ struct EndedReads {
     read: u64,
     /// The moment before the last written progress.
     progress: u64,
+    proofs: WriteProofs,
+    /// The store is being closed, and proves nothing more.
+    is_closed: bool,
 }
 
+/// A look at the other living nodes.
+pub(crate) type NodesLook<'a> = BoxFuture<'a, Result<Vec<OtherNode>, StoreFault>>;
+
 impl SharedWatch {
-    /// Returns whether every other node has read `commit`, after a look if not known so far.
-    async fn has_seen(&self, commit: i64, look: BoxFuture<'_, Result<i64, StoreFault>>) -> bool {
+    /// Returns whether `commit`, which was answered by the database before the moment `stored`, is
+    /// in force on every other node, after a look if not known so far.
+    async fn is_in_force(&self, (commit, stored): (i64, u64), look: NodesLook<'_>) -> bool {
         let mut seen = self.seen.lock().await;
         if *seen >= commit {
             return true;
         }
-        match look.await {
-            // No other node.
-            Ok(i64::MAX) => true,
-            Ok(found) => {
-                *seen = found;
-                found >= commit
-            }
-            Err(_) => false,
+        let Ok(others) = look.await else { return false };
+        if let Some(least) = others.iter().map(|other| other.seen).min() {
+            *seen = least;
         }
+        let has_seen = |other: &OtherNode| other.seen >= commit;
+        others.iter().all(|other| has_seen(other) || is_older(stored, other.in_force_time()))
     }
 }
 
 impl EndedReads {
     fn is_fresh(&self) -> bool {
-        !is_older(self.certain(), FRESH_TIME)
+        steady_milliseconds() < self.fresh_until()
     }
 
-    /// Returns the moment up to which the memory includes the changes of other nodes.
-    fn certain(&self) -> u64 {
-        self.read.min(self.progress)
+    /// Returns the moment until which records in memory are used.
+    fn fresh_until(&self) -> u64 {
+        let fresh_time = u64::try_from(FRESH_TIME.as_millis()).unwrap_or_default();
+        self.read.saturating_add(fresh_time).min(self.proofs.counts_until())
+    }
+
+    /// Returns the rest of `time` after the end of freshness; zero once the time is over.
+    fn rest_of(&self, time: Duration) -> Duration {
+        let end = Duration::from_millis(self.fresh_until()) + time;
+        end.saturating_sub(Duration::from_millis(steady_milliseconds()))
     }
 }
 
@@ -183,21 +193,48 @@ impl ChangeWatch {
         }
     }
 
-    /// Waits until every other living node has read the commits of this process up to `commit`, or
-    /// answers nothing from memory. `look` returns the last commit that all nodes have read.
-    pub(crate) async fn await_others<'a>(
-        &self,
-        commit: i64,
-        look: impl Fn() -> BoxFuture<'a, Result<i64, StoreFault>>,
-    ) {
+    /// Begins a proof. Returns the reading of the steady clock, and the proof time to be stored.
+    pub(crate) fn begin_proof(&self) -> Option<(u64, Duration)> {
+        let mut time = Duration::ZERO;
+        self.shared.as_ref()?.ended.send_modify(|ended| time = ended.proofs.begin());
+        Some((steady_milliseconds(), time))
+    }
+
+    /// Records that the database stored a proof of [`ChangeWatch::begin_proof`].
+    pub(crate) fn end_proof(&self, (begun, time): (u64, Duration)) {
+        if let Some(shared) = &self.shared {
+            let now = steady_milliseconds();
+            shared.ended.send_modify(|ended| ended.proofs.end((begun, now), time));
+        }
+    }
+
+    /// Ends the proofs, before the store is closed.
+    pub(crate) fn close(&self) {
+        if let Some(shared) = &self.shared {
+            shared.ended.send_modify(|ended| ended.is_closed = true);
+        }
+    }
+
+    /// Waits for [`ChangeWatch::close`].
+    pub(crate) async fn closed(&self) {
         let Some(shared) = &self.shared else { return };
+        let mut ended = shared.ended.subscribe();
+        // The sender lives as long as this watch.
+        drop(ended.wait_for(|ended| ended.is_closed).await);
+    }
+
+    /// Waits until every other living node has read the commits of this process up to `commit`, or
+    /// answers nothing from memory.
+    pub(crate) async fn await_others<'a>(&self, commit: i64, look: impl Fn() -> NodesLook<'a>) {
+        let Some(shared) = &self.shared else { return };
+        let stored = steady_milliseconds();
         let waiting = async {
-            while !shared.has_seen(commit, look()).await {
+            while !shared.is_in_force((commit, stored), look()).await {
                 sleep(LOOK_PAUSE).await;
             }
         };
-        // A node whose progress is not known by then uses nothing in memory.
-        drop(timeout(IN_FORCE_TIME, waiting).await);
+        // No node uses its memory for longer.
+        drop(timeout(in_force_after(MOST_PROOF_TIME), waiting).await);
     }
 
     /// Returns the number of the last read that began. A record that was read from the database
@@ -228,7 +265,7 @@ impl ChangeWatch {
     /// database explains.
     pub(crate) fn is_late(&self) -> bool {
         let shared = self.shared.as_ref();
-        shared.is_some_and(|shared| is_older(shared.ended.borrow().certain(), LATE_TIME))
+        shared.is_some_and(|shared| shared.ended.borrow().rest_of(LATE_TIME).is_zero())
     }
 
     /// Runs a read of the database, as long as the changes of other nodes are read.
@@ -244,12 +281,11 @@ impl ChangeWatch {
         self.await_fresh().await?;
         let silence = async {
             loop {
-                let certain = shared.ended.borrow().certain();
-                let age = Duration::from_millis(steady_milliseconds().saturating_sub(certain));
-                match WAIT_TIME.checked_sub(age).filter(|rest| !rest.is_zero()) {
-                    Some(rest) => sleep(rest).await,
-                    None => return not_fresh(),
+                let rest = shared.ended.borrow().rest_of(WAIT_TIME);
+                if rest.is_zero() {
+                    return not_fresh();
                 }
+                sleep(rest).await;
             }
         };
         tokio::select! {

@@ -11,17 +11,35 @@ use bulkhead_record::record::{Address, Space};
 /// A number after every commit.
 pub(crate) const AFTER_ALL: i64 = i64::MAX - 1;
 
-/// The numbers of the last known commits of nodes, by the names of the nodes' rows. Nothing is read
-/// of the own row.
+/// The last known commits of nodes, by the names of the nodes' rows. Nothing is read of the own row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownCommits {
     pub(crate) numbers: BTreeMap<String, i64>,
+    /// The claims of the nodes that had one at the last read. Rows of other nodes do not change
+    /// before an opening.
+    pub(crate) holders: BTreeMap<String, Vec<u8>>,
 }
 
 impl KnownCommits {
     /// Returns the knowledge of a process with the row `own` before its first read.
     pub(crate) fn of_node(own: String) -> KnownCommits {
-        KnownCommits { numbers: BTreeMap::from([(own, AFTER_ALL)]) }
+        let numbers = BTreeMap::from([(own, AFTER_ALL)]);
+        KnownCommits { numbers, holders: BTreeMap::new() }
+    }
+
+    /// Returns the numbers of the nodes that may commit, and of the own row.
+    pub(crate) fn followed(&self) -> BTreeMap<String, i64> {
+        let may_commit =
+            |name: &str, number| number == AFTER_ALL || self.holders.contains_key(name);
+        let followed = self.numbers.iter().filter(|(name, number)| may_commit(name, **number));
+        followed.map(|(name, number)| (name.clone(), *number)).collect()
+    }
+
+    /// Adds the numbers of nodes that had ended before the last read, and of which nothing is new.
+    pub(crate) fn complete_from(&mut self, earlier: &KnownCommits) {
+        for (name, number) in &earlier.numbers {
+            self.numbers.entry(name.clone()).or_insert(*number);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_wire::sync;
 
-use crate::change_watch::IN_FORCE_TIME;
+use bulkhead_place::write_proof::{MOST_PROOF_TIME, in_force_after};
 
 /// The state of the keyring of a process.
 #[derive(Default)]
@@ -29,6 +29,9 @@ struct KeyringState {
     read_bytes: i64,
     /// The newest term, and a moment after its read, by the steady clock.
     learned: Option<(u32, u64)>,
+    /// Time after that moment in which the term is in force on every node; `None` if the proof
+    /// times of the nodes are not known.
+    in_force_time: Option<Duration>,
 }
 
 impl KeyringWatch {
@@ -44,14 +47,22 @@ impl KeyringWatch {
 
     /// Records that the newest term, `term`, became known just now.
     pub(crate) fn note_learned(&self, term: u32) {
-        sync::lock(&self.state).learned = Some((term, steady_milliseconds()));
+        let mut state = sync::lock(&self.state);
+        (state.learned, state.in_force_time) = (Some((term, steady_milliseconds())), None);
+    }
+
+    /// Records the time in which the newest term is in force on every node, by the proof times that
+    /// were read after the term.
+    pub(crate) fn note_in_force_time(&self, time: Duration) {
+        sync::lock(&self.state).in_force_time = Some(time);
     }
 
     /// Returns the newest term once, after the time in which every node has learned of the term.
     pub(crate) fn take_known_by_all(&self) -> Option<u32> {
         let mut state = sync::lock(&self.state);
         let now = steady_milliseconds();
-        let is_known = |since| Duration::from_millis(now.saturating_sub(since)) > IN_FORCE_TIME;
+        let time = state.in_force_time.unwrap_or_else(|| in_force_after(MOST_PROOF_TIME));
+        let is_known = |since| Duration::from_millis(now.saturating_sub(since)) > time;
         let (term, _) = state.learned.filter(|(_, since)| is_known(*since))?;
         state.learned = None;
         Some(term)

@@ -19,7 +19,7 @@
 //! - the crate `record`: records, their addresses and errors, encryption, the shares of the unseal
 //!   key, automatic seals, and the values that a database reads and writes;
 //! - the crate `place`: the data directory, the address of a database, the node of a data directory
-//!   and its claim on a database that several machines reach;
+//!   and its claim on a database that several machines reach, and the ability to write;
 //! - `foreign_changes` → `change_watch`: what other nodes of a shared database commit, and the
 //!   certainty that records in memory are fresh;
 //! - `postgres` (with `server_report`), `sqlite` → `database`: the only folders with SQL, and the
@@ -43,7 +43,6 @@
 //!
 //! ```text
 //! t → activity → alarm → retry_pause → clock → database_clock → time_mark → server_report
-//! → write_condition
 //! → watched_keys → foreign_changes → silent_nodes → followed_keys → change_watch → keyring_watch
 //! → write_queue → folders → snapshot_places → postgres → sqlite → database → identity → revision
 //! → work → cache → stored → open_data → plan → committer → store → data_directory → scan → unit
@@ -86,7 +85,6 @@ mod time_mark;
 mod unit;
 mod watched_keys;
 mod work;
-mod write_condition;
 mod write_queue;
 
 pub use activity::{ConnectionUsage, StoreActivity};
@@ -100,6 +98,7 @@ pub use bulkhead_place::postgres_place::{
     CONNECT_TIMEOUT_MOST, PasswordSource, PostgresPlace, PostgresServer, PostgresSetting,
     PostgresTls, PostgresTlsMode, SessionTarget,
 };
+pub use bulkhead_place::write_condition::WriteCondition;
 pub use bulkhead_record::body::RecordBody;
 pub use bulkhead_record::cipher::SealKey;
 pub use bulkhead_record::due::{DueLanes, DueRecord};
@@ -128,5 +127,4 @@ pub use snapshot::{
 pub use store::Store;
 pub use unit::{Unit, UnitFinish};
 pub use watched_keys::KeyWatch;
-pub use write_condition::WriteCondition;
 pub use write_queue::QueueTicket;

@@ -191,7 +191,7 @@ impl OpenData {
 
     /// Waits until the commits of this process up to `commit` are in force on every node.
     pub(crate) async fn await_others(&self, commit: i64) {
-        self.changes.await_others(commit, || self.database.seen_by_all().boxed()).await;
+        self.changes.await_others(commit, || self.database.other_nodes().boxed()).await;
     }
 
     /// Reads what other nodes committed, evicts what they changed, reads the keyring if another
@@ -237,6 +237,24 @@ impl OpenData {
         Ok(silent.note(&found.expired, (begun, self.database.claim_silence())))
     }
 
+    /// Proves that the database takes writes: stores a proof, and waits for the flush and for a
+    /// synchronous standby.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database does not take the write.
+    pub(crate) async fn prove_writes(&self) -> Result<(), StoreFault> {
+        let Some((begun, time)) = self.changes.begin_proof() else { return Ok(()) };
+        let is_stored = tokio::select! {
+            stored = self.database.write_proof(time) => stored?,
+            // A proof may wait for a standby, and the close of the store must not.
+            () = self.changes.closed() => false,
+        };
+        if is_stored {
+            self.changes.end_proof((begun, time));
+        }
+        Ok(())
+    }
+
     /// Moves store time away from the clock of the database.
     #[cfg(test)]
     pub(crate) fn correct_clock(&self, by: i64) {
@@ -258,6 +276,7 @@ impl OpenData {
     /// releases the directory.
     pub(crate) async fn close(&self) {
         self.snapshots.close().await;
+        self.changes.close();
         self.database.close().await;
         self.cache.clear();
         self.directory.lock().await.take();

@@ -49,9 +49,8 @@ async fn wait_for_end(core: &Core, path: &str, record: &MountRecord) -> Result<b
 /// for all requests that wait.
 async fn is_claimed_elsewhere(core: &Core, record: &MountRecord) -> Result<bool, Failure> {
     let mut last = core.followed.claim_look.lock().await;
-    let is_recent = |look: &&ClaimLook| {
-        look.uuid == record.uuid && look.moment.elapsed() < LOOK_PAUSE
-    };
+    let is_recent =
+        |look: &&ClaimLook| look.uuid == record.uuid && look.moment.elapsed() < LOOK_PAUSE;
     if let Some(look) = last.as_ref().filter(is_recent) {
         return Ok(look.is_claimed);
     }

@@ -10,22 +10,30 @@ fn shared() -> ChangeWatch {
 }
 
 #[test]
-fn memory_is_fresh_after_read_and_written_progress() {
+fn memory_is_fresh_after_read_and_stored_proof() {
     let changes = shared();
     assert!(changes.check().is_err() && changes.is_progress_due());
     let (number, begun, known) = changes.begin().unwrap();
     changes.end((number, begun), known);
     assert!(changes.check().is_err(), "the database may not take writes any more");
-    changes.note_progress(steady_milliseconds());
+    let (begun, time) = changes.begin_proof().unwrap();
+    changes.end_proof((begun, time));
     assert_eq!(changes.check(), Ok(()));
-    changes.note_progress(steady_milliseconds().saturating_sub(400));
-    assert!(changes.check().is_err() && changes.is_progress_due());
+    changes.end_proof((begun.saturating_sub(400), time));
+    assert!(changes.check().is_err());
+    changes.note_progress(steady_milliseconds());
+    assert!(changes.check().is_err() && !changes.is_progress_due());
     assert_eq!(ChangeWatch::new(None).check(), Ok(()));
 }
 
 #[test]
 fn node_is_out_of_date_before_writer_answers() {
-    assert!(PROGRESS_AGE + READ_PAUSE < FRESH_TIME && FRESH_TIME < IN_FORCE_TIME);
+    assert!(PROGRESS_AGE + READ_PAUSE < FRESH_TIME && FRESH_TIME < in_force_after(FRESH_TIME));
+}
+
+/// Returns a node that has read this commit.
+fn node(seen: i64) -> OtherNode {
+    OtherNode { seen, proof_time: QUICK_PROOF_TIME }
 }
 
 #[tokio::test]
@@ -33,15 +41,37 @@ async fn writer_waits_for_slowest_node_and_not_longer() {
     let changes = shared();
     let looks = AtomicU64::new(0);
     let look = || {
-        let look = async { Ok(looks.fetch_add(1, Ordering::Relaxed) as i64) };
+        let look = async { Ok(vec![node(9), node(looks.fetch_add(1, Ordering::Relaxed) as i64)]) };
         look.boxed()
     };
     changes.await_others(3, look).await;
     assert_eq!(looks.load(Ordering::Relaxed), 4);
     changes.await_others(2, look).await;
     assert_eq!(looks.load(Ordering::Relaxed), 4, "known already");
-    let begun = steady_milliseconds();
-    changes.await_others(i64::MAX - 1, || pending().boxed()).await;
-    assert!(is_older(begun, FRESH_TIME));
-    changes.await_others(9, || async { Ok(i64::MAX) }.boxed()).await;
+    changes.await_others(9, || async { Ok(Vec::new()) }.boxed()).await;
+}
+
+#[tokio::test]
+async fn writer_waits_for_stored_proof_time_of_each_node() {
+    for milliseconds in [400, 900] {
+        let silent = OtherNode { seen: 1, proof_time: Duration::from_millis(milliseconds) };
+        let (changes, begun) = (shared(), steady_milliseconds());
+        changes.await_others(9, || async { Ok(vec![node(9), silent]) }.boxed()).await;
+        assert!(is_older(begun, silent.in_force_time()));
+    }
+}
+
+#[tokio::test]
+async fn writer_without_look_waits_for_longest_proof_time() {
+    let (changes, begun) = (shared(), steady_milliseconds());
+    changes.await_others(9, || pending().boxed()).await;
+    assert!(is_older(begun, MOST_PROOF_TIME));
+}
+
+#[tokio::test]
+async fn close_ends_wait_for_proof() {
+    let changes = shared();
+    assert!(changes.closed().now_or_never().is_none());
+    changes.close();
+    changes.closed().await;
 }

@@ -9,6 +9,7 @@ use crate::postgres;
 use bulkhead_place::claim_watch::ClaimingNode;
 use bulkhead_place::node_description::LivingNode;
 use bulkhead_place::write_failure::WriteFailure;
+use bulkhead_place::write_proof::OtherNode;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaRows;
 
@@ -205,8 +206,8 @@ impl Database {
         }
     }
 
-    /// Writes the commits of other nodes that this process has read. Returns `false` if the process
-    /// no longer has its claim.
+    /// Writes the commits of other nodes that this process has read, and waits neither for the
+    /// flush nor for a standby. Returns `false` if the process no longer has its claim.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database does not take the write.
@@ -217,15 +218,27 @@ impl Database {
         }
     }
 
-    /// Returns the number of the last commit of this process whose changes every other living node
-    /// has read.
+    /// Stores a proof of this process with its proof time, and waits for the flush and for a
+    /// synchronous standby. Returns `false` if the process no longer has its claim.
+    ///
+    /// # Errors
+    /// [`StoreFault::Unavailable`] if the database does not take the write.
+    pub(crate) async fn write_proof(&self, proof_time: Duration) -> Result<bool, StoreFault> {
+        match self {
+            Self::Sqlite(_) => Ok(true),
+            Self::Postgres(database) => database.write_proof(proof_time).await,
+        }
+    }
+
+    /// Returns the other living nodes, with the last commits of this process that they have read
+    /// and their proof times.
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database cannot be read.
-    pub(crate) async fn seen_by_all(&self) -> Result<i64, StoreFault> {
+    pub(crate) async fn other_nodes(&self) -> Result<Vec<OtherNode>, StoreFault> {
         match self {
-            Self::Sqlite(_) => Ok(i64::MAX),
-            Self::Postgres(database) => database.seen_by_all().await,
+            Self::Sqlite(_) => Ok(Vec::new()),
+            Self::Postgres(database) => database.other_nodes().await,
         }
     }
 

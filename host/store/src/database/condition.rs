@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 use super::Database;
-use crate::write_condition::WriteCondition;
+use bulkhead_place::write_condition::WriteCondition;
 use bulkhead_record::fault::StoreFault;
 
 impl Database {

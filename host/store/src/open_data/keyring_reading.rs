@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::OpenData;
 use crate::identity;
+use bulkhead_place::write_proof::{QUICK_PROOF_TIME, in_force_after};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::keyring::{KeyStatus, Keyring};
 use bulkhead_record::rows::SealedRow;
@@ -31,6 +32,10 @@ impl OpenData {
         if is_unread {
             self.read_keyring().await?;
             self.keyring.note_read(bytes);
+            let others = self.database.other_nodes().await?;
+            let times = others.iter().map(|other| other.in_force_time());
+            let longest = times.fold(in_force_after(QUICK_PROOF_TIME), Duration::max);
+            self.keyring.note_in_force_time(longest);
         }
         if let Some(term) = self.keyring.take_known_by_all() {
             self.seal.seal_by(term);

@@ -67,8 +67,22 @@ impl PostgresDatabase {
         &self,
         known: &KnownCommits,
     ) -> Result<ForeignChanges, StoreFault> {
-        let rows = self.follower.fetch(question(&self.tables, known)?).await?;
-        Ok(parse(&rows, known)?)
+        let own = self.own_commits();
+        let followed = known.followed();
+        let question_about_followed = question(&self.tables, &followed, RowChoice::Followed)?;
+        let mut rows = self.follower.fetch(question_about_followed).await?;
+        let has_news = EndedNodes::expected(known, &rows)? != ended_of(&rows)?;
+        if has_news {
+            let question = question(&self.tables, &known.numbers, RowChoice::All)?;
+            rows = self.follower.fetch(question).await?;
+        }
+        self.follow_server().await;
+        self.check_history(&rows, (known, own), has_news).await?;
+        let mut found = parse(&rows, known)?;
+        if !has_news {
+            found.known.complete_from(known);
+        }
+        Ok(found)
     }
 
     /// As [`Database::forget_changes`](crate::database::Database::forget_changes).
@@ -95,24 +109,78 @@ fn length_of(tables: &TableNames, name: &str) -> String {
     format!("coalesce(({text}), 0)::bigint")
 }
 
-/// Returns the question about all changes after the known commits: at least one row for each node,
-/// with the number of its last commit.
-fn question(tables: &TableNames, known: &KnownCommits) -> Result<StatementDraft, PostgresError> {
+/// The nodes that a read of changes asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowChoice {
+    /// Those with a claim, and those with known commits: every data directory that ever opened the
+    /// store has a row.
+    Followed,
+    All,
+}
+
+/// Returns the question about the changes after the known commits: at least one row for each chosen
+/// node, with the number of its last commit.
+fn question(
+    tables: &TableNames,
+    known: &BTreeMap<String, i64>,
+    choice: RowChoice,
+) -> Result<StatementDraft, PostgresError> {
+    let (chosen, ended) = match choice {
+        RowChoice::Followed => {
+            ("AND (n.holder IS NOT NULL OR n.name = ANY($1))", "name <> ALL($1)")
+        }
+        RowChoice::All => ("", "false"),
+    };
     let text = format!(
-        "SELECT n.name, n.commits, n.kept, c.spaces, c.keys, \
+        "SELECT n.name, n.commits, n.kept, n.holder, c.spaces, c.keys, \
              coalesce(c.awaited, false) AS is_awaited, \
              CASE WHEN n.shares AND {} THEN n.until::text END AS expired, \
              {} AS keyring_bytes, {} > 0 AS is_restored, {CLOCK} AS server_time, \
-             (SELECT value FROM {} WHERE name = '{TIME}') AS time_mark FROM {} \
-         WHERE n.name <> '{GATE}' ORDER BY n.name, c.number",
+             (SELECT value FROM {} WHERE name = '{TIME}') AS time_mark, \
+             (SELECT count(*)::bigint FROM {ENDED}) AS ended_count, \
+             (SELECT coalesce(sum(commits), 0)::bigint FROM {ENDED}) AS ended_commits FROM {} \
+         WHERE n.name <> '{GATE}' {chosen} ORDER BY n.name, c.number",
         node_rows::expired("n."),
         length_of(tables, KEYRING),
         length_of(tables, RESTORED),
         tables.meta,
-        unread_changes(tables, "$1", "$2")
+        unread_changes(tables, "$1", "$2"),
+        ENDED =
+            format_args!("{} WHERE holder IS NULL AND name <> '{GATE}' AND {ended}", tables.node),
     );
-    let (names, numbers): (Vec<String>, Vec<i64>) = known.numbers.clone().into_iter().unzip();
+    let (names, numbers): (Vec<String>, Vec<i64>) = known.clone().into_iter().unzip();
     StatementDraft::of(text).with(names)?.with(numbers)
+}
+
+/// The nodes without a claim that a read did not ask for: nothing is new if their number and the
+/// sum of their commits are as expected.
+#[derive(Debug, PartialEq, Eq)]
+struct EndedNodes {
+    count: i64,
+    commits: i64,
+}
+
+impl EndedNodes {
+    /// Returns the nodes as they were at the earlier reads; `None` if a node is missing.
+    fn expected(known: &KnownCommits, rows: &[PgRow]) -> Result<Option<EndedNodes>, PostgresError> {
+        let mut missing = known.numbers.clone();
+        for row in rows {
+            missing.remove(row.try_get::<&str, _>("name")?);
+        }
+        let followed = known.followed();
+        if missing.keys().any(|name| followed.contains_key(name)) {
+            return Ok(None);
+        }
+        let count = i64::try_from(missing.len()).unwrap_or(i64::MAX);
+        Ok(Some(EndedNodes { count, commits: missing.values().sum() }))
+    }
+}
+
+/// Returns the nodes that a read did not ask for; `None` without a row.
+fn ended_of(rows: &[PgRow]) -> Result<Option<EndedNodes>, PostgresError> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let count = row.try_get("ended_count")?;
+    Ok(Some(EndedNodes { count, commits: row.try_get("ended_commits")? }))
 }
 
 /// Returns a table with the changed addresses after the known commits: `place` is the number of the
@@ -158,8 +226,9 @@ fn parse(rows: &[PgRow], known: &KnownCommits) -> Result<ForeignChanges, Postgre
         {
             found.expired.push(ExpiredClaim { node: name.clone(), until });
         }
-        // The database lost commits of the node.
-        found.has_gap |= last < seen && seen != AFTER_ALL;
+        if let Some(holder) = row.try_get("holder")? {
+            found.known.holders.insert(name.clone(), holder);
+        }
         found.known.numbers.insert(name, if seen == AFTER_ALL { seen } else { last });
         let spaces: Option<Vec<i16>> = row.try_get("spaces")?;
         let keys: Option<Vec<String>> = row.try_get("keys")?;

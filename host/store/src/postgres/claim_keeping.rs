@@ -206,9 +206,11 @@ impl PostgresDatabase {
         connection: &mut PgConnection,
         claim: &HeldClaim,
     ) -> Result<i64, BrokenTransaction> {
-        let rows = claim.renewal(&self.tables)?.fetch(connection).await?;
+        let mut changes = self.server.changes();
+        let renewal = claim.renewal(&self.tables)?.fetch(connection);
+        let rows = changes.unless_replaced(renewal).await?;
         let commits = self.confirmed_number(connection, &rows, 0).await?;
-        run_script(connection, "COMMIT").await?;
+        changes.unless_replaced(run_script(connection, "COMMIT")).await?;
         Ok(commits)
     }
 

@@ -12,7 +12,7 @@ use std::mem;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as ThreadMutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bulkhead_wire::duration_histogram::DurationHistogram;
 use futures_util::FutureExt as _;
@@ -21,15 +21,16 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::activity::ActivityCounter;
 pub(super) use crate::retry_pause::pause_before;
-use crate::write_condition::WriteWatch;
 use bulkhead_place::options::FlushPolicy;
 use bulkhead_place::postgres_place::PostgresPlace;
 use bulkhead_place::steady_clock::steady_milliseconds;
+use bulkhead_place::write_condition::WriteWatch;
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;
 
 use super::held_claim::HeldClaim;
+use super::loss_watch::LossWatch;
 use super::measured_sizes::MeasuredSizes;
 use super::node_rows;
 use super::pooler_check;
@@ -38,38 +39,28 @@ use super::readers::{SessionPool, discard};
 use super::server_address::{TableNames, name_of};
 use super::server_connector::ServerConnector;
 use super::server_settings;
-use super::statement_draft::{StatementDraft, run_script, run_script_within};
+use super::server_watch::ServerWatch;
+use super::statement_draft::{StatementDraft, run_script};
 
-/// Begins a transaction that writes. The limits end the transaction of a client that is gone,
-/// which would otherwise hold the lock of the row of its node until the server's TCP keepalive,
-/// often for hours.
-const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE; \
-     SET LOCAL statement_timeout = '30s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '30s'";
-/// Maximum time of the answer to the begin of a transaction. A connection that no longer carries
-/// anything is replaced after this time.
-const BEGIN_TIME: Duration = Duration::from_secs(10);
 /// Commits without a time limit of the server (decision T61): the end of the limit would cancel
 /// the wait for a synchronous standby, and acknowledge a commit that a failover loses.
 pub(super) const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
-/// Keeps transactions of nodes that share the database from each other: a sequential scan of a
-/// small table, as of the rows of nodes, depends on all its rows, and of two overlapping commits
-/// one would always fail.
-const BY_INDEX: &str = "SET LOCAL enable_seqscan = off";
-/// Lets a commit return before the flush, for benchmarks.
-const WITHOUT_FLUSH: &str = "SET LOCAL synchronous_commit = off";
 /// Maximum attempts of a transaction that other processes interfere with.
 pub(super) const ATTEMPTS: u32 = 8;
 
 /// An open PostgreSQL database.
 pub(crate) struct PostgresDatabase {
-    connector: Arc<ServerConnector>,
-    flushing: FlushPolicy,
+    pub(super) connector: Arc<ServerConnector>,
+    pub(super) flushing: FlushPolicy,
     pub(super) tables: TableNames,
     pub(super) readers: SessionPool,
     /// The connection of the reads of changes and of the writes of the progress: a node whose
     /// requests occupy all reading connections must not stop to follow the other nodes.
     pub(super) follower: SessionPool,
+    /// The connection of the proofs that the database takes writes, which wait for a standby.
+    pub(super) proofs: SessionPool,
+    pub(super) server: ServerWatch,
+    pub(super) losses: LossWatch,
     writer: Mutex<WriterSlot>,
     pub(super) condition: Arc<WriteWatch>,
     pub(super) flushes: ActivityCounter,
@@ -132,7 +123,13 @@ impl PostgresDatabase {
         let condition = Arc::new(WriteWatch::default());
         Ok(PostgresDatabase {
             readers: SessionPool::new(Arc::clone(&connector), reader, Arc::clone(&condition)),
-            follower: SessionPool::of_one(Arc::clone(&connector), Arc::clone(&condition)),
+            follower: SessionPool::of_short_statements(
+                Arc::clone(&connector),
+                Arc::clone(&condition),
+            ),
+            proofs: SessionPool::of_one(Arc::clone(&connector), Arc::clone(&condition)),
+            server: ServerWatch::default(),
+            losses: LossWatch::default(),
             connector,
             flushing,
             tables: TableNames::of(place),
@@ -253,58 +250,6 @@ impl PostgresDatabase {
         self.count_commit(outcome);
     }
 
-    /// Returns the writing connection with an open transaction. A connection that died while it
-    /// was idle is replaced.
-    pub(super) async fn begin(
-        &self,
-        writer: &mut WriterSlot,
-    ) -> Result<PgConnection, PostgresError> {
-        let mut text = BEGIN_WRITE.to_owned();
-        if self.claim().is_some_and(HeldClaim::shares) {
-            text.push_str("; ");
-            text.push_str(BY_INDEX);
-        }
-        if self.flushing == FlushPolicy::Never {
-            text.push_str("; ");
-            text.push_str(WITHOUT_FLUSH);
-        }
-        match mem::replace(writer, WriterSlot::Lost) {
-            WriterSlot::Ready(mut connection) => {
-                match run_script_within(BEGIN_TIME, &mut connection, &text).await {
-                    Ok(()) => return Ok(connection),
-                    Err(error) if !error.ends_session() => return Err(error),
-                    Err(_) => self.note_server_doubt(),
-                }
-            }
-            WriterSlot::Lost => {}
-            WriterSlot::Closed => {
-                *writer = WriterSlot::Closed;
-                return Err(PostgresError::closed());
-            }
-        }
-        match self.begin_anew(&text).await {
-            Err(error) if error.ends_session() && !error.is_timeout() => {
-                self.begin_anew(&text).await
-            }
-            begun => begun,
-        }
-    }
-
-    /// Records that the writer lost its server: the sessions that read may lead to a server that is
-    /// no longer the primary server.
-    pub(super) fn note_server_doubt(&self) {
-        self.readers.note_doubt();
-        self.follower.note_doubt();
-    }
-
-    async fn begin_anew(&self, text: &str) -> Result<PgConnection, PostgresError> {
-        let mut connection = self.connector.connect().await?;
-        self.readers.renew();
-        self.follower.renew();
-        run_script_within(BEGIN_TIME, &mut connection, text).await?;
-        Ok(connection)
-    }
-
     /// Runs a transaction. Sets `number` to the number of the commit once the claim has allowed the
     /// commit, before the commit statement is sent.
     async fn run(
@@ -313,8 +258,9 @@ impl PostgresDatabase {
         (questions, number): (Option<StatementDraft>, &mut Option<i64>),
         plan: impl FnOnce(Vec<PgRow>) -> Result<Option<Vec<StatementDraft>>, PostgresError>,
     ) -> Result<TransactionOutcome, BrokenTransaction> {
+        let mut changes = self.server.changes();
         let answers = match questions {
-            Some(questions) => questions.fetch(connection).await?,
+            Some(questions) => changes.unless_replaced(questions.fetch(connection)).await?,
             None => Vec::new(),
         };
         let Some(writes) = plan(answers)? else {
@@ -325,14 +271,15 @@ impl PostgresDatabase {
         let begun = Instant::now();
         for statement in writes {
             let counts = statement.counts_commit();
-            let rows = statement.fetch(connection).await?;
+            let rows = changes.unless_replaced(statement.fetch(connection)).await?;
             if counts {
                 *number = Some(self.confirmed_number(connection, &rows, 1).await?);
             }
         }
         let committing = |error| BrokenTransaction::Failed(error, WritePhase::Committing);
         self.claim().into_iter().for_each(HeldClaim::begin_doubt);
-        run_script(connection, COMMIT).await.map_err(committing)?;
+        let commit = changes.unless_replaced(run_script(connection, COMMIT)).await;
+        commit.map_err(committing)?;
         self.flush_time.observe(begun.elapsed());
         failpoint::reach("commit.flushed").map_err(PostgresError::from).map_err(committing)?;
         Ok(TransactionOutcome::Committed)
@@ -376,6 +323,7 @@ impl PostgresDatabase {
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         self.follower.close().await;
+        self.proofs.close().await;
         let mut writer = self.writer.lock().await;
         self.release_claim(&mut writer).await;
         if let WriterSlot::Ready(connection) = mem::replace(&mut *writer, WriterSlot::Closed) {

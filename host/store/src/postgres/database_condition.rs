@@ -3,13 +3,15 @@
 //! This file prevents an answer that tells a caller without a token the server, the user and the
 //! files of the database: the log alone has the cause.
 
+use sqlx::Row as _;
 use tokio::sync::watch;
 
-use crate::write_condition::WriteCondition;
+use bulkhead_place::write_condition::WriteCondition;
 use bulkhead_place::write_failure::WriteFailure;
 use bulkhead_record::fault::StoreFault;
 
 use super::connections::{BrokenTransaction, PostgresDatabase};
+use super::statement_draft::StatementDraft;
 
 impl PostgresDatabase {
     /// Returns the reason for the loss of the claim. A server decides itself whether it goes on
@@ -74,5 +76,27 @@ impl PostgresDatabase {
     /// Records a failed write.
     pub(super) fn note_failure(&self, failure: &WriteFailure) {
         self.condition.note_failure(failure);
+    }
+
+    /// Gives up the connections of the requests and of the proofs if the reads of changes had to
+    /// open a new connection, and the running write if the connection leads to another server. The
+    /// outcome of a write that was given up is inspected.
+    pub(super) async fn follow_server(&self) {
+        let openings = self.follower.openings();
+        if self.server.has_found(openings) {
+            return;
+        }
+        let question = StatementDraft::of("SELECT pg_postmaster_start_time()::text AS started");
+        let rows = self.follower.fetch(question).await.unwrap_or_default();
+        let started = rows.first().and_then(|row| row.try_get("started").ok());
+        let is_first = openings == 1;
+        if self.server.note(openings, started) {
+            self.note_server_doubt();
+            self.server.announce();
+        }
+        if !is_first {
+            self.readers.cut();
+            self.proofs.cut();
+        }
     }
 }

@@ -120,15 +120,9 @@ pub(super) struct NodeRow {
     pub(super) silence: Option<i64>,
 }
 
-/// Reads the rows of all nodes; `None` without the gate.
-///
-/// # Errors
-/// The error of the database.
-pub(super) async fn find(
-    connection: &mut PgConnection,
-    tables: &TableNames,
-) -> Result<Option<Vec<NodeRow>>, PostgresError> {
-    let text = format!(
+/// Returns the question about the rows of all nodes.
+pub(super) fn all_rows(tables: &TableNames) -> StatementDraft {
+    StatementDraft::of(format!(
         "SELECT name, commits, holder, shares, coalesce(place, '') AS place, \
              coalesce(about, '') AS about, coalesce(since::text, '') AS since, \
              coalesce(until::text, '') AS until, \
@@ -137,17 +131,35 @@ pub(super) async fn find(
                  THEN extract(epoch FROM since - until)::bigint END AS silence \
          FROM {} ORDER BY name",
         tables.node
-    );
+    ))
+}
+
+/// Parses the answer to [`all_rows`]; `None` without the gate.
+///
+/// # Errors
+/// The error of the driver for a column of another type.
+pub(super) fn parse_all(rows: &[PgRow]) -> Result<Option<Vec<NodeRow>>, PostgresError> {
     let mut has_gate = false;
     let mut nodes = Vec::new();
-    for row in StatementDraft::of(text).fetch(connection).await? {
-        let node = parse(&row)?;
+    for row in rows {
+        let node = parse(row)?;
         match node.name == GATE {
             true => has_gate = true,
             false => nodes.push(node),
         }
     }
     Ok(has_gate.then_some(nodes))
+}
+
+/// Reads the rows of all nodes; `None` without the gate.
+///
+/// # Errors
+/// The error of the database.
+pub(super) async fn find(
+    connection: &mut PgConnection,
+    tables: &TableNames,
+) -> Result<Option<Vec<NodeRow>>, PostgresError> {
+    parse_all(&all_rows(tables).fetch(connection).await?)
 }
 
 fn parse(row: &PgRow) -> Result<NodeRow, PostgresError> {

@@ -4,6 +4,8 @@
 //! This file prevents a failed write from being taken for a stored write, and the reverse: an error
 //! is judged by its SQLSTATE and by its position before or after the commit statement.
 
+use std::io;
+
 use sqlx::postgres::PgDatabaseError;
 
 use bulkhead_place::write_failure::{CLOSED, WriteFailure};
@@ -80,7 +82,7 @@ impl From<sqlx::Error> for PostgresError {
 
 impl From<InjectedFault> for PostgresError {
     fn from(injected: InjectedFault) -> PostgresError {
-        PostgresError::Driver(sqlx::Error::Io(std::io::Error::other(injected)))
+        PostgresError::Driver(sqlx::Error::Io(io::Error::other(injected)))
     }
 }
 
@@ -88,6 +90,12 @@ impl PostgresError {
     /// Returns the error of an operation on a closed database.
     pub(super) fn closed() -> PostgresError {
         PostgresError::Driver(sqlx::Error::PoolClosed)
+    }
+
+    /// Returns the error of a statement that was given up because its server was replaced.
+    pub(super) fn cut() -> PostgresError {
+        let text = "another server took over";
+        PostgresError::Driver(sqlx::Error::Io(io::Error::new(io::ErrorKind::ConnectionReset, text)))
     }
 
     fn is_closed(&self) -> bool {
@@ -153,7 +161,7 @@ impl PostgresError {
     /// Returns whether the server gave no answer in time.
     pub(super) fn is_timeout(&self) -> bool {
         let PostgresError::Driver(sqlx::Error::Io(error)) = self else { return false };
-        error.kind() == std::io::ErrorKind::TimedOut
+        error.kind() == io::ErrorKind::TimedOut
     }
 
     /// Returns whether the database does not serve at present, whatever the statement.

@@ -1,17 +1,22 @@
-//! The rows of the table `progress`: the commits of other nodes that a node has read.
+//! The rows of the table `progress`: the commits of other nodes that a node has read, and
+//! the proofs of the nodes.
 //!
 //! This file prevents an answer that promises more than holds: a change is in force everywhere only
-//! once every living node has read the change, or answers nothing from memory. The row of a node is
-//! also its proof that its database still takes writes: after a failover, the old primary server
-//! may answer reads for some time.
+//! once every living node has read the change, or answers nothing from memory. It also prevents
+//! reads that wait for slow commits: the progress does not wait for the flush, because a lost row
+//! only lets writers wait longer. The proof of a node has a row of its own, whose lock the progress
+//! would otherwise wait for, and a connection of its own.
 //!
-//! The row is not the row of the node in `node`: a commit of the node would conflict with it.
+//! No row is the row of the node in `node`: a commit of the node would conflict with it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 
 use crate::foreign_changes::KnownCommits;
+use bulkhead_place::write_proof::{MOST_PROOF_TIME, OtherNode, QUICK_PROOF_TIME};
 use bulkhead_record::fault::StoreFault;
 
 use super::connections::PostgresDatabase;
@@ -21,9 +26,12 @@ use super::server_address::TableNames;
 use super::statement_draft::StatementDraft;
 
 /// The columns of the table. `seen` has a line for each node: the name of its row, a space, and the
-/// number of its last commit whose changes were read.
+/// number of its last commit whose changes were read. In the row of a proof, `seen` is the proof
+/// time in milliseconds.
 pub(super) const PROGRESS_COLUMNS: &str = "name text COLLATE \"C\" NOT NULL PRIMARY KEY,
              seen text NOT NULL";
+/// End of the name of the row with the proof of a node, after the name of the node's row.
+const PROOF_SUFFIX: &str = "/proof";
 
 impl PostgresDatabase {
     /// As [`Database::write_progress`](crate::database::Database::write_progress).
@@ -33,26 +41,59 @@ impl PostgresDatabase {
         Ok(!rows.is_empty())
     }
 
-    /// As [`Database::seen_by_all`](crate::database::Database::seen_by_all).
-    pub(crate) async fn seen_by_all(&self) -> Result<i64, StoreFault> {
+    /// As [`Database::write_proof`](crate::database::Database::write_proof).
+    pub(crate) async fn write_proof(&self, proof_time: Duration) -> Result<bool, StoreFault> {
+        let Some(claim) = self.claim() else { return Ok(false) };
+        let rows = self.proofs.fetch(proving(&self.tables, claim, proof_time)?).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// As [`Database::other_nodes`](crate::database::Database::other_nodes).
+    pub(crate) async fn other_nodes(&self) -> Result<Vec<OtherNode>, StoreFault> {
         let own = self.claim().map(|claim| claim.node.row_name()).unwrap_or_default();
         let TableNames { node, progress, .. } = &self.tables;
         let text = format!(
-            "SELECT coalesce(p.seen, '') AS seen FROM {node} AS n \
-             LEFT JOIN {progress} AS p ON p.name = n.name \
+            "SELECT coalesce(p.seen, '') AS seen, coalesce(proof.seen, '') AS proof_time \
+             FROM {node} AS n LEFT JOIN {progress} AS p ON p.name = n.name \
+             LEFT JOIN {progress} AS proof ON proof.name = n.name || '{PROOF_SUFFIX}' \
              WHERE n.shares AND n.holder IS NOT NULL AND n.name <> $1"
         );
         let rows = self.follower.fetch(StatementDraft::of(text).with(own.as_str())?).await?;
-        let mut least = i64::MAX;
-        for row in rows {
-            let seen: String = row.try_get("seen").map_err(PostgresError::from)?;
-            least = least.min(parse(&seen).get(own.as_str()).copied().unwrap_or_default());
-        }
-        Ok(least)
+        let nodes: Result<Vec<OtherNode>, PostgresError> =
+            rows.iter().map(|row| parse_node(row, &own)).collect();
+        Ok(nodes?)
     }
 }
 
-/// Returns the statement that writes what this process has read, if the process has its claim.
+fn parse_node(row: &PgRow, own: &str) -> Result<OtherNode, PostgresError> {
+    let [seen, proof_time]: [String; 2] = [row.try_get("seen")?, row.try_get("proof_time")?];
+    let proof_time = match proof_time.as_str() {
+        "" => QUICK_PROOF_TIME,
+        text => text.parse().map_or(MOST_PROOF_TIME, Duration::from_millis),
+    };
+    let seen = parse(&seen).get(own).copied().unwrap_or_default();
+    Ok(OtherNode { seen, proof_time })
+}
+
+/// Returns the statement that stores a proof, if the process has its claim. The statement waits for
+/// the flush and for a synchronous standby.
+fn proving(
+    tables: &TableNames,
+    claim: &HeldClaim,
+    proof_time: Duration,
+) -> Result<StatementDraft, PostgresError> {
+    let text = format!(
+        "INSERT INTO {} AS present (name, seen) \
+         SELECT n.name || '{PROOF_SUFFIX}', $2 FROM {} AS n WHERE n.name = $1 AND n.holder = $3 \
+         ON CONFLICT (name) DO UPDATE SET seen = excluded.seen RETURNING present.name",
+        tables.progress, tables.node
+    );
+    let statement = StatementDraft::of(text).with(claim.node.row_name())?;
+    statement.with(proof_time.as_millis().to_string())?.with(claim.node.holder.as_slice())
+}
+
+/// Returns the statement that writes what this process has read, if the process has its claim. The
+/// row is visible to other sessions at once, and the statement waits for no flush.
 fn writing(
     tables: &TableNames,
     claim: &HeldClaim,
@@ -60,10 +101,12 @@ fn writing(
 ) -> Result<StatementDraft, PostgresError> {
     let text = format!(
         "UPDATE {} AS p SET seen = $2 FROM {} AS n \
-         WHERE p.name = $1 AND n.name = $1 AND n.holder = $3 RETURNING p.name",
+         WHERE p.name = $1 AND n.name = $1 AND n.holder = $3 \
+         RETURNING set_config('synchronous_commit', 'off', true)",
         tables.progress, tables.node
     );
-    let lines = known.numbers.iter().map(|(name, number)| format!("{name} {number}\n"));
+    let followed = known.followed();
+    let lines = followed.iter().map(|(name, number)| format!("{name} {number}\n"));
     let statement = StatementDraft::of(text).with(claim.node.row_name())?;
     statement.with(lines.collect::<String>())?.with(claim.node.holder.as_slice())
 }

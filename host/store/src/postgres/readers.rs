@@ -9,19 +9,19 @@
 mod tests;
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bulkhead_wire::sync;
 use futures_util::TryStreamExt as _;
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnection, PgRow};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::activity::{ActivityCounter, ConnectionUsage};
-use crate::write_condition::WriteWatch;
+use bulkhead_place::write_condition::WriteWatch;
 use bulkhead_place::write_failure::UNUSABLE;
 use bulkhead_record::fault::StoreFault;
 
@@ -34,6 +34,11 @@ const FAREWELL_TIME: Duration = Duration::from_secs(2);
 /// Maximum time of the first answer on a connection that was idle. A connection that no longer
 /// carries anything is replaced after this time.
 const IDLE_ANSWER_TIME: Duration = Duration::from_secs(10);
+/// The same for short statements of upkeep. The time grows to [`IDLE_ANSWER_TIME`] while answers are
+/// slow, so that a busy server is not asked to open connections for nothing.
+const SHORT_ANSWER_TIME: Duration = Duration::from_secs(1);
+/// Multiple of the last answer's time for which the next answer is awaited at least.
+const PATIENCE: u32 = 4;
 
 /// Idle connections, and permits for the connections in use.
 pub(crate) struct SessionPool {
@@ -46,6 +51,14 @@ pub(crate) struct SessionPool {
     places: Semaphore,
     reads: ActivityCounter,
     condition: Arc<WriteWatch>,
+    /// Minimum of the time in which an idle connection must answer.
+    patience: Duration,
+    /// Time of the last answer, in milliseconds.
+    last_answer: AtomicU64,
+    /// Number of connections that the pool opened.
+    openings: AtomicU64,
+    /// Changes when statements on older connections are to be given up.
+    cuts: watch::Sender<()>,
 }
 
 /// Idle connections of the present generation. A connection of an earlier generation may lead to a
@@ -67,12 +80,22 @@ impl SessionPool {
         SessionPool::with(connector, (vec![first], size), condition)
     }
 
-    /// Creates a pool of a single connection, which the first statement opens.
+    /// Creates a pool of a single connection for statements that may wait for other sessions. The
+    /// first statement opens the connection.
     pub(super) fn of_one(
         connector: Arc<ServerConnector>,
         condition: Arc<WriteWatch>,
     ) -> SessionPool {
         SessionPool::with(connector, (Vec::new(), 1), condition)
+    }
+
+    /// Creates a pool of a single connection for short statements.
+    pub(super) fn of_short_statements(
+        connector: Arc<ServerConnector>,
+        condition: Arc<WriteWatch>,
+    ) -> SessionPool {
+        let pool = SessionPool::of_one(connector, condition);
+        SessionPool { patience: SHORT_ANSWER_TIME, ..pool }
     }
 
     fn with(
@@ -88,7 +111,28 @@ impl SessionPool {
             places: Semaphore::new(usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS)),
             reads: ActivityCounter::default(),
             condition,
+            patience: IDLE_ANSWER_TIME,
+            last_answer: AtomicU64::default(),
+            openings: AtomicU64::default(),
+            cuts: watch::Sender::default(),
         }
+    }
+
+    /// Returns the time in which an idle connection must answer.
+    fn answer_time(&self) -> Duration {
+        let last = Duration::from_millis(self.last_answer.load(Ordering::Relaxed));
+        (last * PATIENCE).clamp(self.patience, IDLE_ANSWER_TIME)
+    }
+
+    /// Returns the number of connections that the pool opened so far.
+    pub(super) fn openings(&self) -> u64 {
+        self.openings.load(Ordering::Relaxed)
+    }
+
+    /// Drops the idle connections, and repeats statements that wait on older connections.
+    pub(super) fn cut(&self) {
+        self.drop_idle();
+        self.cuts.send_replace(());
     }
 
     /// Takes an idle connection, if any. Returns the present generation.
@@ -162,9 +206,10 @@ impl SessionPool {
     async fn fetch_rows(&self, statement: StatementDraft) -> Result<Vec<PgRow>, PostgresError> {
         self.reads.increment();
         let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
+        let cuts = self.cuts.subscribe();
         let (generation, idle) = self.take_idle();
         if let Some(mut connection) = idle {
-            match statement.clone().fetch_within(IDLE_ANSWER_TIME, &mut connection).await {
+            match self.fetch_again(statement.clone(), &mut connection, cuts).await {
                 Ok(rows) => {
                     self.give_back(generation, connection);
                     return Ok(rows);
@@ -181,12 +226,31 @@ impl SessionPool {
         }
     }
 
+    /// Runs the statement on a connection that was idle, until a cut.
+    async fn fetch_again(
+        &self,
+        statement: StatementDraft,
+        connection: &mut PgConnection,
+        mut cuts: watch::Receiver<()>,
+    ) -> Result<Vec<PgRow>, PostgresError> {
+        let begun = Instant::now();
+        let answered = tokio::select! {
+            biased;
+            answered = statement.fetch_within(self.answer_time(), connection) => answered,
+            Ok(()) = cuts.changed() => Err(PostgresError::cut()),
+        };
+        let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_answer.store(milliseconds, Ordering::Relaxed);
+        answered
+    }
+
     async fn fetch_anew(
         &self,
         generation: u64,
         statement: StatementDraft,
     ) -> Result<Vec<PgRow>, PostgresError> {
         let mut connection = self.connector.connect().await?;
+        self.openings.fetch_add(1, Ordering::Relaxed);
         let rows = statement.fetch(&mut connection).await?;
         self.give_back(generation, connection);
         Ok(rows)
@@ -209,7 +273,7 @@ impl SessionPool {
         let _place = self.places.acquire().await.map_err(|_| PostgresError::closed())?;
         let (generation, idle) = self.take_idle();
         if let Some(mut connection) = idle {
-            let limit = IDLE_ANSWER_TIME;
+            let limit = self.patience;
             match first_row(statement.clone(), &mut connection, &mut take, limit).await {
                 Ok(outcome) => {
                     outcome?;

@@ -4,7 +4,7 @@
 //! would serve old data: an open store uses only a server whose sessions may write, for reads as
 //! well, because a single address may be a load balancer before several servers. A session that
 //! waits for a dead server would delay the store: each server has its own time, and the server that
-//! worked last is tried first.
+//! worked last is tried first, and the next one beside it after a second.
 
 #[cfg(test)]
 mod tests;
@@ -13,10 +13,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions as _, Row as _};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use bulkhead_place::postgres_place::{PostgresPlace, PostgresServer, SessionTarget};
 
@@ -28,6 +30,9 @@ use super::statement_draft::StatementDraft;
 /// Maximum number of prepared statements per connection. The statements of a commit come in a few
 /// dozen forms.
 const CACHED_STATEMENTS: usize = 128;
+
+/// Time for which a server alone is tried, while other servers are left.
+const HEAD_START: Duration = Duration::from_secs(1);
 
 /// Opens sessions with the servers of a place.
 pub(crate) struct ServerConnector {
@@ -76,47 +81,59 @@ impl ServerConnector {
         &self.place
     }
 
-    /// Opens a session with the first server that accepts the login. Files are read again for each
-    /// session.
+    /// Opens a session with the first server that accepts the login. A server that does not answer
+    /// for [`HEAD_START`] does not keep the next one waiting. Files are read again for each session.
     ///
     /// # Errors
     /// Each server with its reason and the remedy.
     pub(super) async fn connect(&self) -> Result<PgConnection, PostgresError> {
-        let mut failures = Vec::new();
         let last = self.last.load(Ordering::Relaxed);
         let others = (0..self.place.servers.len()).filter(|index| *index != last);
-        for index in std::iter::once(last).chain(others) {
-            let Some(server) = self.place.servers.get(index) else { continue };
-            if let Some(connection) = self.connect_to(server, &mut failures).await {
-                self.last.store(index, Ordering::Relaxed);
-                return Ok(connection);
+        let order = std::iter::once(last).chain(others);
+        let mut waiting = order.filter_map(|index| Some((index, self.place.servers.get(index)?)));
+        let (mut attempts, mut failures) = (FuturesUnordered::new(), Vec::new());
+        loop {
+            let next = waiting.next();
+            let has_next = next.is_some();
+            attempts.extend(next.map(|(index, server)| async move {
+                self.connect_to(server).await.map(|connection| (index, connection))
+            }));
+            let ended = match has_next {
+                true => timeout(HEAD_START, attempts.next()).await,
+                false => Ok(attempts.next().await),
+            };
+            match ended {
+                Ok(Some(Ok((index, connection)))) => {
+                    self.last.store(index, Ordering::Relaxed);
+                    return Ok(connection);
+                }
+                Ok(Some(Err(failed))) => failures.extend(failed),
+                Ok(None) => return Err(PostgresError::NoSession(describe(&failures))),
+                // The next server is tried beside this one.
+                Err(_) => {}
             }
         }
-        Err(PostgresError::NoSession(describe(&failures)))
     }
 
     /// Opens a session with a server, within the time of a server.
+    ///
+    /// # Errors
+    /// Each address with its reason.
     async fn connect_to(
         &self,
         server: &PostgresServer,
-        failures: &mut Vec<FailedAttempt>,
-    ) -> Option<PgConnection> {
+    ) -> Result<PgConnection, Vec<FailedAttempt>> {
         let end = Instant::now() + self.place.connect_timeout;
         let fail = |name: String, reason: String| FailedAttempt { server: name, reason };
-        let files = LoginFiles::read(&self.place, server).await;
-        let files = files.map_err(|reason| failures.push(fail(server.to_string(), reason))).ok()?;
-        let addresses = match self.addresses(server, end).await {
-            Ok(addresses) => addresses,
-            Err(reason) => {
-                failures.push(fail(server.to_string(), reason));
-                return None;
-            }
-        };
+        let fail_at_once = |reason: String| vec![fail(server.to_string(), reason)];
+        let files = LoginFiles::read(&self.place, server).await.map_err(fail_at_once)?;
+        let addresses = self.addresses(server, end).await.map_err(fail_at_once)?;
         let attempt = SessionAttempt {
             place: &self.place,
             files: &files,
             must_write: self.must_write || self.place.servers.len() > 1 || addresses.len() > 1,
         };
+        let mut failures = Vec::new();
         let mut remaining = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         for target in &addresses {
             // An address that does not answer leaves time for the next addresses.
@@ -124,11 +141,11 @@ impl ServerConnector {
             remaining = remaining.saturating_sub(1);
             let opened = timeout_at(Instant::now() + share, attempt.open(target)).await;
             match opened.unwrap_or_else(|_| Err(self.late())) {
-                Ok(connection) => return Some(connection),
+                Ok(connection) => return Ok(connection),
                 Err(reason) => failures.push(fail(name_of(server, target, &addresses), reason)),
             }
         }
-        None
+        Err(failures)
     }
 
     /// Returns the targets of a server: its socket, or all addresses of its name.

@@ -20,8 +20,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::{Mutex, watch};
 
 use crate::activity::ActivityCounter;
-use crate::write_condition::{WriteCondition, WriteWatch};
 use bulkhead_place::options::FlushPolicy;
+use bulkhead_place::write_condition::{WriteCondition, WriteWatch};
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::failpoint;
 use bulkhead_record::fault::StoreFault;

@@ -1,5 +1,6 @@
 //! The tasks of an open store on a database that several machines reach: one renews the claim, one
-//! reads the changes of other nodes, and one writes what follows from the reads.
+//! reads the changes of other nodes, one proves that the database takes writes, and one writes what
+//! follows from the reads.
 //!
 //! This file prevents a node that stops answering because of its own upkeep: a write may wait for
 //! other writes and for a standby, and a read of changes must never wait for a write.
@@ -19,12 +20,14 @@ use crate::foreign_changes::ExpiredClaim;
 use crate::open_data::OpenData;
 use bulkhead_place::former_epochs::FormerEpochs;
 use bulkhead_place::node_description::LivingNode;
+use bulkhead_place::write_proof::PROOF_PAUSE;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_wire::hexadecimal;
 
 /// Renews the claim until the claim is lost, the store is closed or the last handle is dropped.
 pub(super) fn begin(data: &Arc<OpenData>) {
     begin_reading(data);
+    begin_proving(data);
     let Some(pause) = data.database.claim_pause() else { return };
     let data = Arc::downgrade(data);
     tokio::spawn(async move {
@@ -75,6 +78,28 @@ async fn pause(wanted: &Notify) {
         () = sleep(READ_PAUSE) => {}
         () = awaited => {}
     }
+}
+
+/// Proves that the database takes writes until the store is closed or the last handle is dropped.
+fn begin_proving(data: &Arc<OpenData>) {
+    if !data.changes.is_shared() {
+        return;
+    }
+    let data = Arc::downgrade(data);
+    tokio::spawn(async move {
+        while let Some(data) = data.upgrade()
+            && !data.database.is_claim_ended()
+        {
+            let begun = Instant::now();
+            // A failure shows in the age of the last proof.
+            let pause = match data.prove_writes().await {
+                Ok(()) => PROOF_PAUSE.saturating_sub(begun.elapsed()),
+                Err(_) => READ_PAUSE,
+            };
+            drop(data);
+            tokio::time::sleep(pause).await;
+        }
+    });
 }
 
 /// A write that follows from the reads of changes.

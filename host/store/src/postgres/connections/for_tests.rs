@@ -57,6 +57,11 @@ impl PostgresDatabase {
         &self.readers
     }
 
+    /// Returns the pool of the proofs.
+    pub(crate) fn proofs(&self) -> &SessionPool {
+        &self.proofs
+    }
+
     /// Holds the writing connection until `ended`, as a write that gives up.
     pub(crate) async fn hold_writer(
         &self,

@@ -70,6 +70,22 @@ async fn servers_are_tried_in_order() {
     }
 }
 
+/// The first server accepts connections and says nothing, as a host that is cut off.
+#[tokio::test]
+async fn silent_server_does_not_delay_next_one() {
+    let (_scratch, place) = scratch();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = server("127.0.0.1", listener.local_addr().unwrap().port());
+    let connector = ServerConnector::new(&PostgresPlace {
+        servers: vec![silent, place.servers[0].clone()],
+        ..place.clone()
+    });
+    let begun = Instant::now();
+    connector.connect().await.unwrap();
+    assert!(begun.elapsed() < place.connect_timeout / 2, "{:?}", begun.elapsed());
+    assert_eq!(connector.last.load(Ordering::Relaxed), 1);
+}
+
 #[tokio::test]
 async fn silent_server_ends_with_connect_timeout() {
     let (_scratch, place) = scratch();

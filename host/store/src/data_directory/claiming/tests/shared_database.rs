@@ -4,6 +4,9 @@ mod answer_gate;
 mod interference;
 mod lost_answers;
 mod node_upkeep;
+mod replaced_server;
+mod restored_tables;
+mod slow_commits;
 mod stored_bytes;
 
 use std::sync::Arc;

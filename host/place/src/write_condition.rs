@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bulkhead_wire::sync;
 use tokio::sync::watch;
 
-use bulkhead_place::write_failure::{CLOSED, TransactionOutcome, UNUSABLE, WriteFailure};
+use crate::write_failure::{CLOSED, TransactionOutcome, UNUSABLE, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 
 /// The ability of the store to write.
@@ -41,7 +41,7 @@ const REFUSED_READ_MEMORY: Duration = Duration::from_secs(1);
 
 /// The condition of a database, with a signal at each change.
 #[derive(Default)]
-pub(crate) struct WriteWatch {
+pub struct WriteWatch {
     condition: watch::Sender<WriteCondition>,
     /// Time of the last write without room.
     full_at: Mutex<Option<Instant>>,
@@ -55,25 +55,25 @@ pub(crate) struct WriteWatch {
 
 impl WriteWatch {
     /// Returns the condition.
-    pub(crate) fn condition(&self) -> WriteCondition {
+    pub fn condition(&self) -> WriteCondition {
         *self.condition.borrow()
     }
 
     /// Returns the error of the write that led to [`WriteCondition::Refused`], or of a later one;
     /// `None` in another condition.
-    pub(crate) fn refusal(&self) -> Option<StoreFault> {
+    pub fn refusal(&self) -> Option<StoreFault> {
         let is_refused = self.condition() == WriteCondition::Refused;
         sync::lock(&self.refusal).clone().filter(|_| is_refused)
     }
 
     /// Records that the store is open for requests.
-    pub(crate) fn begin_service(&self) {
+    pub fn begin_service(&self) {
         self.is_serving.store(true, Ordering::Relaxed);
     }
 
     /// Returns the fault of a whole database as the callers of requests see it. Before the service,
     /// an operator sees the fault itself.
-    pub(crate) fn answer(&self, fault: StoreFault) -> StoreFault {
+    pub fn answer(&self, fault: StoreFault) -> StoreFault {
         match fault {
             StoreFault::Unavailable(text)
                 if self.is_serving.load(Ordering::Relaxed) && text != CLOSED =>
@@ -85,7 +85,7 @@ impl WriteWatch {
     }
 
     /// As [`WriteWatch::answer`], for the failures of writes that name the database.
-    pub(crate) fn answer_of_write(&self, failure: WriteFailure) -> WriteFailure {
+    pub fn answer_of_write(&self, failure: WriteFailure) -> WriteFailure {
         match failure {
             WriteFailure::Refused(fault) => WriteFailure::Refused(self.answer(fault)),
             WriteFailure::Stopped(fault) => WriteFailure::Stopped(self.answer(fault)),
@@ -94,13 +94,13 @@ impl WriteWatch {
     }
 
     /// Returns a receiver of the changes from now on.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<WriteCondition> {
+    pub fn subscribe(&self) -> watch::Receiver<WriteCondition> {
         self.condition.subscribe()
     }
 
     /// Records the end of a transaction. A transaction that gave up wrote nothing, and shows
     /// nothing.
-    pub(crate) fn note_end(&self, outcome: TransactionOutcome) {
+    pub fn note_end(&self, outcome: TransactionOutcome) {
         if outcome == TransactionOutcome::Conflict {
             return;
         }
@@ -126,7 +126,7 @@ impl WriteWatch {
 
     /// Records a read that the database refused. Requests that write read first, so that no write
     /// shows the refusal.
-    pub(crate) fn note_refused_read(&self, fault: StoreFault) {
+    pub fn note_refused_read(&self, fault: StoreFault) {
         *sync::lock(&self.refused_read_at) = Some(Instant::now());
         // First, because the change wakes a reader of the error.
         *sync::lock(&self.refusal) = Some(fault);
@@ -136,7 +136,7 @@ impl WriteWatch {
     }
 
     /// Records a failed write.
-    pub(crate) fn note_failure(&self, failure: &WriteFailure) {
+    pub fn note_failure(&self, failure: &WriteFailure) {
         match failure {
             WriteFailure::Full(_) => {
                 *sync::lock(&self.full_at) = Some(Instant::now());

@@ -1,0 +1,70 @@
+//! Tests of nodes whose server is replaced: connections that carry nothing any more, and an old
+//! primary server that still answers reads.
+
+mod stalling_relay;
+mod two_servers;
+
+use std::time::Instant;
+
+use super::*;
+use crate::PostgresPlace;
+use bulkhead_place::postgres_place::PostgresServer;
+use stalling_relay::StallingRelay;
+use two_servers::TwoServers;
+
+/// Maximum time until a node serves again: five seconds, and some for a busy machine.
+const SERVICE_TIME: Duration = Duration::from_secs(8);
+
+fn behind(scratch: &ScratchDirectory, ports: &[u16]) -> ScratchDirectory {
+    let server = |port: &u16| PostgresServer { host: "127.0.0.1".to_owned(), port: *port };
+    let servers: Vec<PostgresServer> = ports.iter().map(server).collect();
+    let mut behind = scratch.beside();
+    behind.change_place(|place| PostgresPlace { servers, ..place.clone() });
+    behind
+}
+
+/// A firewall that forgets its connections answers nothing, and new connections pass.
+#[tokio::test]
+async fn node_serves_soon_after_connections_carry_nothing() {
+    let relay = StallingRelay::start(bulkhead_test_database::port()).await;
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
+    scratch.open().await.close().await;
+    let one = open_shared(&scratch, ClaimTimes::default()).await.unwrap();
+    let directory = behind(&scratch, &[relay.port]);
+    let other = open_shared(&directory, ClaimTimes::default()).await.unwrap();
+    let policy = Address::new(Space::Core, "policy");
+    put(&one, policy.clone(), "1").await;
+    put(&other, data("a"), "1").await;
+    assert_eq!(body(&other, &policy).await.unwrap(), "1");
+    relay.stall();
+    let begun = Instant::now();
+    put(&one, policy.clone(), "2").await;
+    while other.begin().get(&policy).await.is_err() {}
+    assert_eq!(body(&other, &policy).await.unwrap(), "2");
+    put(&other, data("a"), "2").await;
+    assert!(begun.elapsed() < SERVICE_TIME, "{:?}", begun.elapsed());
+}
+
+/// A change on the promoted standby is answered only once a node that still reads the old primary
+/// uses nothing in memory: the old primary stores no proof without its standby.
+#[tokio::test]
+async fn old_primary_serves_no_node_after_promotion() {
+    let mut servers = TwoServers::start();
+    let relay = StallingRelay::start(&servers.primary.to_string()).await;
+    let scratch = servers.scratch().await;
+    let (moving, cut_off) = (behind(&scratch, &[relay.port]), scratch.beside());
+    let writer = open_shared(&moving, ClaimTimes::default()).await.unwrap();
+    let reader = open_shared(&cut_off, ClaimTimes::default()).await.unwrap();
+    let token = Address::new(Space::Token, "t");
+    put(&writer, token.clone(), "1").await;
+    assert_eq!(body(&reader, &token).await.unwrap(), "1");
+    servers.promote();
+    assert!(reader.data().read_changes().await.is_ok(), "the old primary answers reads");
+    relay.redirect(servers.standby);
+    let mut unit = writer.begin();
+    unit.delete(token.clone());
+    unit.commit().await.unwrap();
+    assert!(reader.data().changes.check().is_err(), "a revoked token in memory");
+    let found = reader.begin().get(&token).await;
+    assert!(found.is_err(), "the old primary still has the token");
+}
