@@ -2,9 +2,9 @@
 //!
 //! This file prevents stale answers on a shared database: a revoked token must not pass because
 //! another node revoked the token. Records in memory are used only while a read of changes began a
-//! short time ago, and a proof of this node counts ([`bulkhead_place::write_proof`]), by a clock that also
-//! counts the sleep of the machine. A commit of another node that is answered after a longer time
-//! is therefore in force on this node (decisions T64 and T67).
+//! short time ago, and a proof of this node counts ([`bulkhead_place::write_proof`]), by a clock
+//! that also counts the sleep of the machine. A commit of another node that is answered after a
+//! longer time is therefore in force on this node (decisions T64 and T67).
 //!
 //! Each read sees one state of the database. A record in memory that was read before a read began
 //! belongs to the state of that read, unless the read evicted the record: such a record is settled.

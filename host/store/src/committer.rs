@@ -244,8 +244,8 @@ async fn answer_once_in_force(
 }
 
 /// Attempts the commit anew until `end`, with a new plan, while other processes interfere. Pauses
-/// between the attempts, so that two nodes do not repeat at the same moment. If the commit met a record of a
-/// term that this process has not read, reads the keyring once.
+/// between the attempts, so that two nodes do not repeat at the same moment. If the commit met a
+/// record of a term that this process has not read, reads the keyring once.
 async fn attempt_repeatedly(
     data: &OpenData,
     works: &[CommitRequest],

@@ -11,7 +11,8 @@ use bulkhead_record::record::{Address, Space};
 /// A number after every commit.
 pub(crate) const AFTER_ALL: i64 = i64::MAX - 1;
 
-/// The last known commits of nodes, by the names of the nodes' rows. Nothing is read of the own row.
+/// The last known commits of nodes, by the names of the nodes' rows. No change is read of the own
+/// row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownCommits {
     pub(crate) numbers: BTreeMap<String, i64>,

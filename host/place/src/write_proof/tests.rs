@@ -43,7 +43,7 @@ fn proof_time_is_quick_again_after_slow_commits() {
 }
 
 #[test]
-fn shorter_time_counts_at_once_and_longer_once_stored() {
+fn shorter_time_counts_at_once_longer_once_stored() {
     let mut proofs = WriteProofs::default();
     assert!(!proofs.hold_at(0) && !proofs.hold_at(9_000));
     assert_eq!(proofs.begin(), QUICK_PROOF_TIME);

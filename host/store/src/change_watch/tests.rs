@@ -52,7 +52,7 @@ async fn writer_waits_for_slowest_node_and_not_longer() {
 }
 
 #[tokio::test]
-async fn writer_waits_for_stored_proof_time_of_each_node() {
+async fn writer_waits_for_stored_proof_times() {
     for milliseconds in [400, 900] {
         let silent = OtherNode { seen: 1, proof_time: Duration::from_millis(milliseconds) };
         let (changes, begun) = (shared(), steady_milliseconds());

@@ -34,8 +34,8 @@ const FAREWELL_TIME: Duration = Duration::from_secs(2);
 /// Maximum time of the first answer on a connection that was idle. A connection that no longer
 /// carries anything is replaced after this time.
 const IDLE_ANSWER_TIME: Duration = Duration::from_secs(10);
-/// The same for short statements of upkeep. The time grows to [`IDLE_ANSWER_TIME`] while answers are
-/// slow, so that a busy server is not asked to open connections for nothing.
+/// The same for short statements of upkeep. The time grows to [`IDLE_ANSWER_TIME`] while answers
+/// are slow, so that a busy server is not asked to open connections for nothing.
 const SHORT_ANSWER_TIME: Duration = Duration::from_secs(1);
 /// Multiple of the last answer's time for which the next answer is awaited at least.
 const PATIENCE: u32 = 4;

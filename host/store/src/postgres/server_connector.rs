@@ -82,7 +82,8 @@ impl ServerConnector {
     }
 
     /// Opens a session with the first server that accepts the login. A server that does not answer
-    /// for [`HEAD_START`] does not keep the next one waiting. Files are read again for each session.
+    /// for [`HEAD_START`] does not keep the next one waiting. Files are read again for each
+    /// session.
     ///
     /// # Errors
     /// Each server with its reason and the remedy.

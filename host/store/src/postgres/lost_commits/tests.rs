@@ -10,11 +10,11 @@ fn row(commits: i64, kept: i64, holder: Option<&str>) -> ReadRow {
 
 /// Returns the known commits of the own row, of `a` with a claim, and of `b` without one.
 fn known_commits() -> KnownCommits {
-    let mut known = KnownCommits::of_node("own".to_owned());
-    known.numbers.extend([("a".to_owned(), 20), ("b".to_owned(), 30)]);
-    known.holders.insert("a".to_owned(), b"first".to_vec());
-    known.holders.insert("own".to_owned(), b"own".to_vec());
-    known
+    let mut commits = KnownCommits::of_node("own".to_owned());
+    commits.numbers.extend([("a".to_owned(), 20), ("b".to_owned(), 30)]);
+    commits.holders.insert("a".to_owned(), b"first".to_vec());
+    commits.holders.insert("own".to_owned(), b"own".to_vec());
+    commits
 }
 
 fn rows(of_a: ReadRow) -> BTreeMap<String, ReadRow> {
@@ -52,15 +52,15 @@ fn fewer_commits_and_other_openings_are_loss() {
 
 #[test]
 fn missing_rows_and_own_losses_are_found() {
-    let known = known_commits();
+    let commits = known_commits();
     let mut found = rows(row(20, 3, Some("first")));
     let missing = HistoryFault::ReadCommits { node: "b".to_owned(), found: 0, known: 30 };
-    assert_eq!(difference(&found, &known, OWN, true), Some(missing));
-    assert_eq!(difference(&found, &known, (8, b"own"), false), {
+    assert_eq!(difference(&found, &commits, OWN, true), Some(missing));
+    assert_eq!(difference(&found, &commits, (8, b"own"), false), {
         Some(HistoryFault::OwnCommits { found: 7, known: 8 })
     });
-    assert_eq!(difference(&found, &known, (7, b"new"), false), Some(HistoryFault::OwnClaim));
+    assert_eq!(difference(&found, &commits, (7, b"new"), false), Some(HistoryFault::OwnClaim));
     found.remove("own");
     let lost = HistoryFault::OwnCommits { found: 0, known: 7 };
-    assert_eq!(difference(&found, &known, OWN, false), Some(lost));
+    assert_eq!(difference(&found, &commits, OWN, false), Some(lost));
 }

@@ -53,13 +53,13 @@ async fn older_state_under_nodes_stops_all_of_them() {
     dump(&pair).await;
     put(&pair.other, data("a"), "2").await;
     pair.one.data().changes.await_next().await.unwrap();
-    let known = pair.other.data().database.own_commits();
+    let last = pair.other.data().database.own_commits();
     restore(&pair).await;
     // The idle node has read what is lost, and the other node made it.
     for store in [&pair.one, &pair.other] {
         let why = await_stop(store).await;
         assert_names_loss(&why);
-        let numbers = [format!("commit {}", known - 1), format!("commit {known}")];
+        let numbers = [format!("commit {}", last - 1), format!("commit {last}")];
         assert!(numbers.iter().all(|number| why.contains(number)), "{why}");
     }
 }
@@ -127,12 +127,12 @@ async fn rows_of_ended_nodes_are_read_once() {
          SELECT 'ended-' || number, number, 0 FROM generate_series(1, 3000) AS g (number)";
     edit(&pair.one, insertion).await;
     pair.catch_up().await;
-    let known = pair.other.data().changes.known().unwrap();
-    assert_eq!((known.numbers.len(), known.followed().len()), (3_002, 2));
+    let commits = pair.other.data().changes.known().unwrap();
+    assert_eq!((commits.numbers.len(), commits.followed().len()), (3_002, 2));
     let Database::Postgres(database) = pair.other.database() else { panic!("no server") };
     // A node that opens, commits and closes between two reads.
     edit(&pair.one, "UPDATE node SET commits = commits + 2, kept = 0 WHERE name = 'ended-7'").await;
-    let found = database.read_changes(&known).await.unwrap();
+    let found = database.read_changes(&commits).await.unwrap();
     assert_eq!(found.known.numbers["ended-7"], 9);
     assert_eq!(found.known.numbers.len(), 3_002);
     edit(&pair.one, "UPDATE node SET commits = commits - 3 WHERE name = 'ended-9'").await;

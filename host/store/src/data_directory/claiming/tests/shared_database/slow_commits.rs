@@ -57,7 +57,7 @@ async fn slow_commits_do_not_delay_reads() {
 }
 
 #[tokio::test]
-async fn slow_commit_is_in_force_soon_after_its_answer_by_database() {
+async fn slow_commit_is_in_force_soon_afterwards() {
     let pair = Pair::open_with(IDLE, IDLE).await;
     let policy = Address::new(Space::Core, "policy");
     put(&pair.one, policy.clone(), "0").await;
