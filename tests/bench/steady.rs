@@ -87,8 +87,12 @@ impl SteadyLoad {
         outcome
     }
 
-    /// Sends the request once. Returns whether the request was sent again on a new connection.
-    async fn exchange(&self, open: &mut Option<TcpStream>) -> Result<bool, String> {
+    /// Sends the request once, on the open connection if there is one. Returns whether the request
+    /// was sent again on a new connection.
+    ///
+    /// # Errors
+    /// The reason, or an answer that is not a success.
+    pub async fn exchange(&self, open: &mut Option<TcpStream>) -> Result<bool, String> {
         let mut is_repeated = false;
         if let Some(mut stream) = open.take().filter(is_open) {
             match answered(&mut stream, &self.request).await {
@@ -113,7 +117,7 @@ impl SteadyLoad {
         stream: TcpStream,
         answer: &str,
     ) -> Result<(), String> {
-        if !answer.starts_with("HTTP/1.1 200 ") {
+        if !answer.starts_with("HTTP/1.1 20") {
             return Err(answer.to_owned());
         }
         let is_closing = answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n");

@@ -42,6 +42,7 @@ mod key_value_commands;
 mod kubernetes_login;
 mod kv;
 mod leases;
+mod load_balancer;
 mod logins;
 mod logs;
 mod many_addresses;

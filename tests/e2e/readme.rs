@@ -3,6 +3,7 @@
 
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::documents::block_of;
 use bulkhead_tests::paths::{Folder, profile, repository};
 use bulkhead_tests::wait::until;
 use std::fs;
@@ -56,15 +57,6 @@ impl Drop for DemoPostgres {
 /// The text between two marks of the README, without the fence.
 fn block(name: &str) -> String {
     block_of("README.md", name)
-}
-
-/// The text between two marks of a document, without the fence.
-fn block_of(document: &str, name: &str) -> String {
-    let text = fs::read_to_string(repository().join(document)).expect("the document exists");
-    let (_, after) =
-        text.split_once(&format!("<!-- {name}:begin -->\n")).expect("the block begins");
-    let (inside, _) = after.split_once(&format!("<!-- {name}:end -->")).expect("the block ends");
-    inside.lines().filter(|line| !line.starts_with("```")).collect::<Vec<_>>().join("\n")
 }
 
 /// Trims lines, and cuts rulers and the random part of a user's name.

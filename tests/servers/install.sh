@@ -17,6 +17,7 @@ have_directories() {
 }
 have_mariadb() { "$here/mariadb.sh" --where >/dev/null 2>&1; }
 have_pgbouncer() { "$here/pgbouncer.sh" --where >/dev/null 2>&1; }
+have_haproxy() { "$here/haproxy.sh" --where >/dev/null 2>&1; }
 have_prometheus() { "$here/prometheus.sh" --where >/dev/null 2>&1; }
 
 # Runs a command as root, or returns 1.
@@ -107,6 +108,14 @@ if ! have_pgbouncer; then
     if ! install_without_services pgbouncer || ! have_pgbouncer; then
         echo "PgBouncer is missing and could not be installed here; install the package" \
             "pgbouncer" >&2
+        exit 3
+    fi
+fi
+
+if ! have_haproxy; then
+    echo "HAProxy is not installed; installing it without a service" >&2
+    if ! install_without_services haproxy || ! have_haproxy; then
+        echo "HAProxy is missing and could not be installed here; install the package haproxy" >&2
         exit 3
     fi
 fi
