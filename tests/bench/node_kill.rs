@@ -4,7 +4,7 @@
 use crate::figures::{micros, quantile};
 use crate::load;
 use crate::steady::{ConnectionUse, SteadyLoad};
-use crate::verdict;
+use crate::{rate, verdict};
 use bulkhead_tests::NodeDeployment;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -145,16 +145,16 @@ fn report(killed: Instant, records: &mut [ClientRecord], lost: usize) -> Value {
     let window = last.unwrap_or_default();
     let [p99, longest] = [0.99, 1.0].map(|share| micros(quantile(&mut times, share)));
     let is_held = window <= WINDOW_GOAL && lost == 0;
+    let per_second = rate(times.len(), BEFORE + AFTER);
     println!(
-        "  {} requests, {} failed, the last {window:?} after the kill ({WINDOW_GOAL:?}); {lost} \
+        "  {per_second:.0} requests/s, {} failed, the last {window:?} after the kill ({WINDOW_GOAL:?}); {lost} \
          acknowledged writes lost (0); p99 {p99} us, longest {longest} us: {}",
-        times.len(),
         failures.len(),
         verdict(is_held)
     );
     failures.iter().take(3).for_each(|(_, why)| println!("    {why}"));
     json!({
-        "requests": times.len(), "failed": failures.len(), "window_us": micros(window),
+        "per_second": per_second, "failed": failures.len(), "window_us": micros(window),
         "lost_writes": lost, "p99_us": p99, "longest_us": longest, "held": is_held,
     })
 }

@@ -4,7 +4,7 @@
 use crate::figures::{micros, quantile};
 use crate::load::{self, Connection};
 use crate::steady::{ConnectionUse, SteadyLoad, SteadyOutcome};
-use crate::{Deployed, verdict};
+use crate::{Deployed, rate, verdict};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -33,14 +33,18 @@ pub fn measure(runtime: &Runtime, several: &Deployed, swaps: usize) -> Value {
     runtime.block_on(during(2));
     let (mut quiet, _) = runtime.block_on(loaded(&addresses, &request, "", 0));
     let quiet_row = quiet.report("without a swap");
+    let began = Instant::now();
     let (mut swapped, mut times) = runtime.block_on(during(swaps));
+    let per_second = rate(swapped.times.len(), began.elapsed());
     let mut row = swapped.report(&format!("{swaps} swaps"));
     let [p50, longest] = [0.5, 1.0].map(|share| micros(quantile(&mut times, share)));
     let is_held = swapped.failures.is_empty();
     println!(
-        "    a swap took p50 {p50} us, at most {longest} us; goal 0 failed: {}",
+        "    {per_second:.0} requests/s; a swap took p50 {p50} us, at most {longest} us; goal 0 \
+         failed: {}",
         verdict(is_held)
     );
+    row["per_second"] = per_second.into();
     row["swap_us"] = json!([p50, longest]);
     row["held"] = is_held.into();
     json!({ "quiet": quiet_row, "swapped": row })

@@ -16,10 +16,10 @@ mod node_swaps;
 mod steady;
 
 use bulkhead_tests::haproxy::NodeTransport;
-use bulkhead_tests::paths::guest;
-use bulkhead_tests::paths::in_version;
+use bulkhead_tests::paths::{guest, in_version};
 use bulkhead_tests::{NodeDeployment, Postgres};
 use serde_json::json;
+use std::time::Duration;
 use tokio::runtime::Builder;
 
 /// Number of nodes beside the single node.
@@ -87,6 +87,13 @@ impl Deployed {
 fn deployment(count: usize, transport: NodeTransport) -> NodeDeployment {
     let database = Postgres::start_with("of-the-bench", &SETTINGS);
     NodeDeployment::start_on(database, count, transport)
+}
+
+/// Returns answers per second. A load that cannot be sent in time shows here.
+fn rate(answers: usize, time: Duration) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "some hundred thousand answers")]
+    let answers = answers as f64;
+    answers / time.as_secs_f64()
 }
 
 fn verdict(is_held: bool) -> &'static str {

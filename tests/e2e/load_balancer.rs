@@ -152,7 +152,7 @@ fn killed_node_loses_no_acknowledged_write() {
     // Requests that the node had not answered, and a request on each connection that HAProxy used
     // before it read the end of the connection.
     let failed = failures(&killed);
-    assert!(failed.len() <= 2 * CLIENTS, "{failed:#?}\n{}", deployment.proxy.log());
+    assert!(failed.len() <= 2 * CLIENTS, "{failed:#?}\n{}", deployment.proxy.failures());
     let returned = write_during(&client, || deployment.nodes[0].start_again());
     assert!(failures(&returned).is_empty(), "{:#?}", failures(&returned));
     deployment.wait_until_used(0);
@@ -168,7 +168,7 @@ fn stopped_node_fails_no_request() {
         let node = &mut deployment.nodes[place];
         let writes = write_during(&client, || assert!(node.stop(), "{}", node.printed()));
         let failed = failures(&writes);
-        assert!(failed.is_empty(), "{failed:#?}\n{}", deployment.proxy.log());
+        assert!(failed.is_empty(), "{failed:#?}\n{}", deployment.proxy.failures());
         deployment.nodes[place].start_again();
         deployment.wait_until_used(place);
     }

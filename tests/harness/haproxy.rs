@@ -53,9 +53,12 @@ impl HaProxy {
         Client::new(&format!("http://{}", self.plain_address), Some(token), self.answers.clone())
     }
 
-    /// Returns a line for each request and each change of a node.
-    pub fn log(&self) -> String {
-        fs::read_to_string(&self.log).expect("the log can be read")
+    /// Returns the lines of the log about failed requests and changes of nodes.
+    pub fn failures(&self) -> String {
+        let log = fs::read_to_string(&self.log).expect("the log can be read");
+        let is_success =
+            |line: &&str| [" 200 ", " 204 "].iter().any(|status| line.contains(status));
+        log.lines().filter(|line| !is_success(line)).map(|line| format!("{line}\n")).collect()
     }
 }
 
