@@ -147,8 +147,9 @@ fn report(killed: Instant, records: &mut [ClientRecord], lost: usize) -> Value {
     let is_held = window <= WINDOW_GOAL && lost == 0;
     let per_second = rate(times.len(), BEFORE + AFTER);
     println!(
-        "  {per_second:.0} requests/s, {} failed, the last {window:?} after the kill ({WINDOW_GOAL:?}); {lost} \
-         acknowledged writes lost (0); p99 {p99} us, longest {longest} us: {}",
+        "  {per_second:.0} requests/s, {} failed, the last {window:?} after the kill \
+         ({WINDOW_GOAL:?}); {lost} acknowledged writes lost (0); p99 {p99} us, longest {longest} \
+         us: {}",
         failures.len(),
         verdict(is_held)
     );
