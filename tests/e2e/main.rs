@@ -51,6 +51,7 @@ mod migrate;
 mod monitoring;
 mod mounts;
 mod mysql;
+mod node_faults;
 mod node_tables;
 mod node_work;
 mod operator_commands;
