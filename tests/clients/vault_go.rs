@@ -2,6 +2,7 @@
 
 use crate::program::{expect_done, go_program};
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::database_nodes::{DatabaseNodes, NodeSeal, url_at};
 use bulkhead_tests::operators::of_key_holders;
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::{Bulkhead, Kubernetes, Postgres};
@@ -117,6 +118,16 @@ fn single_object_reads_are_answered_as_expected() {
 #[test]
 fn people_log_in_by_it() {
     call_with("vault", &Bulkhead::start(), "userpass", &[]);
+}
+
+#[test]
+fn vault_go_reads_own_writes_over_nodes() {
+    let database = Postgres::start();
+    let urls = [(); 2].map(|()| url_at(&database, database.port));
+    let group = DatabaseNodes::start(&urls, NodeSeal::Shares);
+    let other = group.nodes[1].url();
+    let environment = [("VAULT_TOKEN", group.operators.token.as_str()), ("OTHER_ADDR", &other)];
+    call_with("vault", &group.nodes[0], "nodes", &environment);
 }
 
 #[test]
