@@ -27,6 +27,7 @@ mod leases;
 mod life;
 mod migrations;
 mod model;
+mod nodes;
 mod points;
 mod power_loss;
 mod recovery;

@@ -109,14 +109,8 @@ pub struct Answer {
 
 impl Client {
     pub(crate) fn new(url: &str, token: Option<&str>, answers: Answers) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .allow_non_standard_methods(true)
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_global(Some(PATIENCE));
         Self {
-            agent: config.build().into(),
+            agent: agent_for(PATIENCE),
             url: url.to_owned(),
             token: token.map(str::to_owned),
             wrap_ttl: None,
@@ -136,6 +130,19 @@ impl Client {
     pub fn requiring(&self, states: &[&str]) -> Self {
         let required_states = states.iter().map(|state| (*state).to_owned()).collect();
         Self { required_states, ..self.clone() }
+    }
+
+    /// Returns a client with the same token that waits for an answer for `limit` at most, on
+    /// connections of its own.
+    #[must_use]
+    pub fn waiting_for(&self, limit: Duration) -> Self {
+        Self { agent: agent_for(limit), ..self.clone() }
+    }
+
+    /// Returns a client with another token on the same connections.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// Sends GET. A successful answer may show a secret and is not collected.
@@ -299,6 +306,16 @@ impl Answer {
     pub fn warnings(&self) -> String {
         joined(&self.body["warnings"])
     }
+}
+
+fn agent_for(patience: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .max_redirects(0)
+        .proxy(None)
+        .timeout_global(Some(patience));
+    config.build().into()
 }
 
 fn joined(list: &Value) -> String {
