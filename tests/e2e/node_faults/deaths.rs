@@ -66,6 +66,21 @@ fn requested_rotation_of_killed_node_is_completed_by_other() {
 }
 
 #[test]
+fn rotation_of_killed_node_ends_after_its_restart() {
+    let (mut place, target) = nodes_and_target();
+    let [one, other] = [0, 1].map(|index| place.group.root(index));
+    static_role(&target, &one, "1h");
+    let gate = ClosedGate::close(&target);
+    let rotating = thread::spawn(move || one.attempt("POST", "database/rotate-role/app", b"{}"));
+    kill_after_change(&mut place, &target, gate);
+    rotating.join().expect("no panic").expect_err("the node was killed");
+    assert!(!logs_in(&target, &shown(&other)), "the outcome is not stored");
+    place.proxies[0].heal();
+    place.group.start_again(0);
+    until_true("the displayed password logs in", SOON, || logs_in(&target, &shown(&other)));
+}
+
+#[test]
 fn user_of_killed_node_is_removed_by_other() {
     let (mut place, target) = nodes_and_target();
     let [one, other] = [0, 1].map(|index| place.group.root(index));

@@ -123,12 +123,6 @@ impl GroupNode {
         }
     }
 
-    /// Returns true if the node runs and is sealed: a node without a claim seals itself.
-    fn is_sealed(&self) -> bool {
-        let answer = self.root().map(|root| root.attempt("GET", "sys/seal-status", b""));
-        answer.is_some_and(|answer| answer.is_ok_and(|answer| answer.body["sealed"] == true))
-    }
-
     fn set_root(&self, root: Option<Client>) {
         *self.root.write().unwrap_or_else(PoisonError::into_inner) = root;
     }
@@ -190,26 +184,13 @@ impl NodeGroup {
         self.nodes.iter().filter_map(GroupNode::root).collect()
     }
 
-    /// Restarts each node that sealed itself after the loss of its claim, as an operator would.
-    /// Returns the numbers of these nodes.
-    pub fn restart_sealed(&self) -> Vec<usize> {
-        let sealed: Vec<_> = (0..NODES).filter(|index| self.nodes[*index].is_sealed()).collect();
-        for index in &sealed {
-            self.nodes[*index].end(false);
-            self.start_node(*index);
-        }
-        sealed.iter().map(|index| index + 1).collect()
-    }
-
-    /// Waits until each node answers without a condition.
+    /// Waits until each node answers without a condition. A node whose claim was ended opens again
+    /// by itself.
     pub fn wait_until_healthy(&self) {
         for node in &self.nodes {
-            wait::until_ok("the node is healthy", BACK, || {
-                self.restart_sealed();
-                match node.conditions()?.as_slice() {
-                    [] => Ok(()),
-                    codes => Err(format!("conditions {codes:?}")),
-                }
+            wait::until_ok("the node is healthy", BACK, || match node.conditions()?.as_slice() {
+                [] => Ok(()),
+                codes => Err(format!("conditions {codes:?}")),
             });
         }
     }

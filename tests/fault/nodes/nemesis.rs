@@ -143,9 +143,6 @@ impl Nemesis<'_> {
                 1 => self.break_target(),
                 _ => self.break_nodes(),
             }
-            for number in self.group.restart_sealed() {
-                self.journal.note(&format!("node {number} had sealed itself, and is restarted"));
-            }
         }
     }
 
