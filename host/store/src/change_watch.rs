@@ -65,6 +65,8 @@ pub(crate) struct ChangeWatch {
 
 struct SharedWatch {
     begun: AtomicU64,
+    /// Number of the last proof that began.
+    proofs: AtomicU64,
     ended: watch::Sender<EndedReads>,
     known: Mutex<KnownCommits>,
     /// The last commit of this process that every other node has read, as far as known.
@@ -86,8 +88,21 @@ struct EndedReads {
     /// The moment before the last written progress.
     progress: u64,
     proofs: WriteProofs,
+    /// A stored proof that no read has shown so far, and the moment after its answer.
+    stored: Option<(StartedProof, u64)>,
     /// The store is being closed, and proves nothing more.
     is_closed: bool,
+}
+
+/// A proof of this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartedProof {
+    /// Number of the proof of this process, from 1.
+    pub(crate) number: u64,
+    /// The moment before the proof.
+    pub(crate) begun: u64,
+    /// The proof time to be stored.
+    pub(crate) time: Duration,
 }
 
 /// A look at the other living nodes.
@@ -139,6 +154,7 @@ impl ChangeWatch {
     pub(crate) fn new(own: Option<String>) -> ChangeWatch {
         let shared = own.map(|own| SharedWatch {
             begun: AtomicU64::new(0),
+            proofs: AtomicU64::new(0),
             ended: watch::Sender::default(),
             known: Mutex::new(KnownCommits::of_node(own)),
             seen: AsyncMutex::default(),
@@ -172,12 +188,25 @@ impl ChangeWatch {
         Some((ReadNumber(number), steady_milliseconds(), sync::lock(&shared.known).clone()))
     }
 
-    /// Ends a read, after all changed records were evicted.
-    pub(crate) fn end(&self, (number, begun): (ReadNumber, u64), known: KnownCommits) {
-        if let Some(shared) = &self.shared {
-            *sync::lock(&shared.known) = known;
-            shared.ended.send_modify(|ended| (ended.last, ended.read) = (number, begun));
-        }
+    /// Ends a read, after all changed records were evicted. The read showed the proof `shown` of
+    /// this process. A stored proof counts once a read shows the proof: the connection of the
+    /// proofs may lead to another server than the reads, as during a failover.
+    pub(crate) fn end(
+        &self,
+        (number, begun): (ReadNumber, u64),
+        known: KnownCommits,
+        shown: Option<u64>,
+    ) {
+        let Some(shared) = &self.shared else { return };
+        *sync::lock(&shared.known) = known;
+        shared.ended.send_modify(|ended| {
+            (ended.last, ended.read) = (number, begun);
+            if let Some((proof, now)) =
+                ended.stored.take_if(|(proof, _)| shown >= Some(proof.number))
+            {
+                ended.proofs.end((proof.begun, now), proof.time);
+            }
+        });
     }
 
     /// Returns whether the progress of this process is to be written.
@@ -193,18 +222,20 @@ impl ChangeWatch {
         }
     }
 
-    /// Begins a proof. Returns the reading of the steady clock, and the proof time to be stored.
-    pub(crate) fn begin_proof(&self) -> Option<(u64, Duration)> {
+    /// Begins a proof.
+    pub(crate) fn begin_proof(&self) -> Option<StartedProof> {
+        let shared = self.shared.as_ref()?;
         let mut time = Duration::ZERO;
-        self.shared.as_ref()?.ended.send_modify(|ended| time = ended.proofs.begin());
-        Some((steady_milliseconds(), time))
+        shared.ended.send_modify(|ended| time = ended.proofs.begin());
+        let number = shared.proofs.fetch_add(1, Ordering::SeqCst) + 1;
+        Some(StartedProof { number, begun: steady_milliseconds(), time })
     }
 
-    /// Records that the database stored a proof of [`ChangeWatch::begin_proof`].
-    pub(crate) fn end_proof(&self, (begun, time): (u64, Duration)) {
+    /// Records that the database stored a proof.
+    pub(crate) fn end_proof(&self, proof: StartedProof) {
         if let Some(shared) = &self.shared {
             let now = steady_milliseconds();
-            shared.ended.send_modify(|ended| ended.proofs.end((begun, now), time));
+            shared.ended.send_modify(|ended| ended.stored = Some((proof, now)));
         }
     }
 

@@ -63,6 +63,8 @@ pub(crate) struct ForeignChanges {
     pub(crate) is_restored: bool,
     /// The claims of nodes that have ended by the clock of the database.
     pub(crate) expired: Vec<ExpiredClaim>,
+    /// The number of the last proof of this process that the database shows.
+    pub(crate) own_proof: Option<u64>,
     /// The commits that this read has seen.
     pub(crate) known: KnownCommits,
 }

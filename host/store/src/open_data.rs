@@ -227,7 +227,7 @@ impl OpenData {
             self.released.store(true, Ordering::Relaxed);
         }
         let is_keyring_new = self.follow_keyring(found.keyring_bytes).await?;
-        self.changes.end((number, begun), found.known.clone());
+        self.changes.end((number, begun), found.known.clone(), found.own_proof);
         if found.is_awaited || is_keyring_new || self.changes.is_progress_due() {
             let begun = steady_milliseconds();
             if self.database.write_progress(&found.known).await? {
@@ -243,14 +243,14 @@ impl OpenData {
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database does not take the write.
     pub(crate) async fn prove_writes(&self) -> Result<(), StoreFault> {
-        let Some((begun, time)) = self.changes.begin_proof() else { return Ok(()) };
+        let Some(proof) = self.changes.begin_proof() else { return Ok(()) };
         let is_stored = tokio::select! {
-            stored = self.database.write_proof(time) => stored?,
+            stored = self.database.write_proof(&proof) => stored?,
             // A proof may wait for a standby, and the close of the store must not.
             () = self.changes.closed() => false,
         };
         if is_stored {
-            self.changes.end_proof((begun, time));
+            self.changes.end_proof(proof);
         }
         Ok(())
     }

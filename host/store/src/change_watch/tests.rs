@@ -9,17 +9,27 @@ fn shared() -> ChangeWatch {
     ChangeWatch::new(Some("own".to_owned()))
 }
 
+/// Reads the changes of other nodes, and the proof `shown`.
+fn read(changes: &ChangeWatch, shown: Option<u64>) {
+    let (number, begun, known) = changes.begin().unwrap();
+    changes.end((number, begun), known, shown);
+}
+
 #[test]
 fn memory_is_fresh_after_read_and_stored_proof() {
     let changes = shared();
     assert!(changes.check().is_err() && changes.is_progress_due());
-    let (number, begun, known) = changes.begin().unwrap();
-    changes.end((number, begun), known);
+    read(&changes, None);
     assert!(changes.check().is_err(), "the database may not take writes any more");
-    let (begun, time) = changes.begin_proof().unwrap();
-    changes.end_proof((begun, time));
+    let proof = changes.begin_proof().unwrap();
+    changes.end_proof(proof);
+    assert!(changes.check().is_err(), "another server may have stored the proof");
+    read(&changes, Some(proof.number - 1));
+    assert!(changes.check().is_err(), "another server may answer the reads");
+    read(&changes, Some(proof.number));
     assert_eq!(changes.check(), Ok(()));
-    changes.end_proof((begun.saturating_sub(400), time));
+    changes.end_proof(StartedProof { begun: proof.begun.saturating_sub(400), ..proof });
+    read(&changes, Some(proof.number));
     assert!(changes.check().is_err());
     changes.note_progress(steady_milliseconds());
     assert!(changes.check().is_err() && !changes.is_progress_due());

@@ -223,10 +223,10 @@ impl Database {
     ///
     /// # Errors
     /// [`StoreFault::Unavailable`] if the database does not take the write.
-    pub(crate) async fn write_proof(&self, proof_time: Duration) -> Result<bool, StoreFault> {
+    pub(crate) async fn write_proof(&self, proof: &StartedProof) -> Result<bool, StoreFault> {
         match self {
             Self::Sqlite(_) => Ok(true),
-            Self::Postgres(database) => database.write_proof(proof_time).await,
+            Self::Postgres(database) => database.write_proof(proof).await,
         }
     }
 

@@ -69,16 +69,23 @@ impl PostgresDatabase {
     ) -> Result<ForeignChanges, StoreFault> {
         let own = self.own_commits();
         let followed = known.followed();
-        let question_about_followed = question(&self.tables, &followed, RowChoice::Followed)?;
+        let proof = self.proof_row();
+        let question_about_followed =
+            question(&self.tables, (&followed, &proof), RowChoice::Followed)?;
         let mut rows = self.follower.fetch(question_about_followed).await?;
         let has_news = EndedNodes::expected(known, &rows)? != ended_of(&rows)?;
         if has_news {
-            let question = question(&self.tables, &known.numbers, RowChoice::All)?;
+            let question = question(&self.tables, (&known.numbers, &proof), RowChoice::All)?;
             rows = self.follower.fetch(question).await?;
         }
         self.follow_server().await;
         self.check_history(&rows, (known, own), has_news).await?;
         let mut found = parse(&rows, known)?;
+        let proof: Option<&str> = match rows.first() {
+            Some(row) => row.try_get("own_proof").map_err(PostgresError::from)?,
+            None => None,
+        };
+        found.own_proof = proof.and_then(|row| self.number_of_proof(row));
         if !has_news {
             found.known.complete_from(known);
         }
@@ -122,7 +129,7 @@ enum RowChoice {
 /// node, with the number of its last commit.
 fn question(
     tables: &TableNames,
-    known: &BTreeMap<String, i64>,
+    (known, proof): (&BTreeMap<String, i64>, &str),
     choice: RowChoice,
 ) -> Result<StatementDraft, PostgresError> {
     let (chosen, ended) = match choice {
@@ -137,6 +144,7 @@ fn question(
              CASE WHEN n.shares AND {} THEN n.until::text END AS expired, \
              {} AS keyring_bytes, {} > 0 AS is_restored, {CLOCK} AS server_time, \
              (SELECT value FROM {} WHERE name = '{TIME}') AS time_mark, \
+             (SELECT seen FROM {} WHERE name = $3) AS own_proof, \
              (SELECT count(*)::bigint FROM {ENDED}) AS ended_count, \
              (SELECT coalesce(sum(commits), 0)::bigint FROM {ENDED}) AS ended_commits FROM {} \
          WHERE n.name <> '{GATE}' {chosen} ORDER BY n.name, c.number",
@@ -144,12 +152,13 @@ fn question(
         length_of(tables, KEYRING),
         length_of(tables, RESTORED),
         tables.meta,
+        tables.progress,
         unread_changes(tables, "$1", "$2"),
         ENDED =
             format_args!("{} WHERE holder IS NULL AND name <> '{GATE}' AND {ended}", tables.node),
     );
     let (names, numbers): (Vec<String>, Vec<i64>) = known.clone().into_iter().unzip();
-    StatementDraft::of(text).with(names)?.with(numbers)
+    StatementDraft::of(text).with(names)?.with(numbers)?.with(proof)
 }
 
 /// The nodes without a claim that a read did not ask for: nothing is new if their number and the

@@ -305,8 +305,9 @@ impl PostgresDatabase {
                 checked.map(|()| number).map_err(BrokenTransaction::Fenced)
             }
             (None, Some(claim)) => {
-                let found = node_rows::find(connection, &self.tables).await?;
-                Err(BrokenTransaction::Fenced(claim.loss(&found.unwrap_or_default())))
+                let found = node_rows::find(connection, &self.tables).await?.unwrap_or_default();
+                claim.note_loss(&found);
+                Err(BrokenTransaction::Fenced(claim.loss(&found)))
             }
             (None, None) => Err(BrokenTransaction::Fenced(String::new())),
         }

@@ -186,6 +186,14 @@ impl HeldClaim {
         Ok([counting, forgetting])
     }
 
+    /// Notes whether another node ended the claim as silent, once the loss is certain.
+    pub(super) fn note_loss(&self, rows: &[NodeRow]) {
+        let own = rows.iter().find(|row| row.name == self.node.row_name());
+        let is_ended =
+            own.is_some_and(|own| own.silence.is_some() && own.commits >= self.commits());
+        self.is_ended_as_silent.store(is_ended, Ordering::Relaxed);
+    }
+
     /// Returns the reason why no row has the claim, in a sentence. `rows` are the rows of all
     /// nodes.
     pub(super) fn loss(&self, rows: &[NodeRow]) -> String {
@@ -195,7 +203,6 @@ impl HeldClaim {
             return self.node.mark.lost_commits(&self.database, own.commits, known);
         }
         if let Some((ended, silence)) = own.and_then(|own| own.silence.map(|it| (own, it))) {
-            self.is_ended_as_silent.store(true, Ordering::Relaxed);
             return self.ended_as_silent(ended, silence);
         }
         match rows.iter().find(|row| row.holder.is_some()) {

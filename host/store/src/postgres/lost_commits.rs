@@ -99,7 +99,7 @@ impl PostgresDatabase {
         let fault = difference(&rows, known, (own, &claim.node.holder), has_all);
         let is_certain = self.losses.note(fault.is_some(), steady_milliseconds());
         let Some(fault) = fault else { return Ok(()) };
-        let reason = self.describe(claim, &fault).await?;
+        let reason = self.describe((claim, is_certain), &fault).await?;
         if is_certain {
             drop(self.failure(BrokenTransaction::Fenced(reason.clone())));
         }
@@ -110,7 +110,7 @@ impl PostgresDatabase {
 
     async fn describe(
         &self,
-        claim: &HeldClaim,
+        (claim, is_certain): (&HeldClaim, bool),
         fault: &HistoryFault,
     ) -> Result<String, PostgresError> {
         let database = self.name();
@@ -135,7 +135,11 @@ impl PostgresDatabase {
             }
             HistoryFault::OwnClaim => {
                 let rows = self.follower.fetch(node_rows::all_rows(&self.tables)).await?;
-                claim.loss(&node_rows::parse_all(&rows)?.unwrap_or_default())
+                let rows = node_rows::parse_all(&rows)?.unwrap_or_default();
+                if is_certain {
+                    claim.note_loss(&rows);
+                }
+                claim.loss(&rows)
             }
         })
     }

@@ -15,9 +15,11 @@ use std::time::Duration;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
+use crate::change_watch::StartedProof;
 use crate::foreign_changes::KnownCommits;
 use bulkhead_place::write_proof::{MOST_PROOF_TIME, OtherNode, QUICK_PROOF_TIME};
 use bulkhead_record::fault::StoreFault;
+use bulkhead_wire::hexadecimal;
 
 use super::connections::PostgresDatabase;
 use super::held_claim::HeldClaim;
@@ -27,7 +29,8 @@ use super::statement_draft::StatementDraft;
 
 /// The columns of the table. `seen` has a line for each node: the name of its row, a space, and the
 /// number of its last commit whose changes were read. In the row of a proof, `seen` is the proof
-/// time in milliseconds.
+/// time in milliseconds, the holder of the claim in hexadecimal digits, and the number of the proof
+/// of this process.
 pub(super) const PROGRESS_COLUMNS: &str = "name text COLLATE \"C\" NOT NULL PRIMARY KEY,
              seen text NOT NULL";
 /// End of the name of the row with the proof of a node, after the name of the node's row.
@@ -42,10 +45,25 @@ impl PostgresDatabase {
     }
 
     /// As [`Database::write_proof`](crate::database::Database::write_proof).
-    pub(crate) async fn write_proof(&self, proof_time: Duration) -> Result<bool, StoreFault> {
+    pub(crate) async fn write_proof(&self, proof: &StartedProof) -> Result<bool, StoreFault> {
         let Some(claim) = self.claim() else { return Ok(false) };
-        let rows = self.proofs.fetch(proving(&self.tables, claim, proof_time)?).await?;
+        let rows = self.proofs.fetch(proving(&self.tables, claim, proof)?).await?;
         Ok(!rows.is_empty())
+    }
+
+    /// Returns the name of the row with the proof of this process; empty without a claim.
+    pub(super) fn proof_row(&self) -> String {
+        let claim = self.claim();
+        claim.map(|claim| claim.node.row_name() + PROOF_SUFFIX).unwrap_or_default()
+    }
+
+    /// Parses the row with the proof of this process. Returns the number of the proof; `None` for a
+    /// proof of another process.
+    pub(super) fn number_of_proof(&self, row: &str) -> Option<u64> {
+        let words: Vec<&str> = row.split(' ').collect();
+        let [_, holder, number] = words[..] else { return None };
+        let is_own = holder == hexadecimal::text(&self.claim()?.node.holder);
+        number.parse().ok().filter(|_| is_own)
     }
 
     /// As [`Database::other_nodes`](crate::database::Database::other_nodes).
@@ -67,7 +85,7 @@ impl PostgresDatabase {
 
 fn parse_node(row: &PgRow, own: &str) -> Result<OtherNode, PostgresError> {
     let [seen, proof_time]: [String; 2] = [row.try_get("seen")?, row.try_get("proof_time")?];
-    let proof_time = match proof_time.as_str() {
+    let proof_time = match proof_time.split(' ').next().unwrap_or_default() {
         "" => QUICK_PROOF_TIME,
         text => text.parse().map_or(MOST_PROOF_TIME, Duration::from_millis),
     };
@@ -80,7 +98,7 @@ fn parse_node(row: &PgRow, own: &str) -> Result<OtherNode, PostgresError> {
 fn proving(
     tables: &TableNames,
     claim: &HeldClaim,
-    proof_time: Duration,
+    proof: &StartedProof,
 ) -> Result<StatementDraft, PostgresError> {
     let text = format!(
         "INSERT INTO {} AS present (name, seen) \
@@ -89,7 +107,10 @@ fn proving(
         tables.progress, tables.node
     );
     let statement = StatementDraft::of(text).with(claim.node.row_name())?;
-    statement.with(proof_time.as_millis().to_string())?.with(claim.node.holder.as_slice())
+    let holder = &claim.node.holder;
+    let StartedProof { number, time, .. } = proof;
+    let row = format!("{} {} {number}", time.as_millis(), hexadecimal::text(holder));
+    statement.with(row)?.with(holder.as_slice())
 }
 
 /// Returns the statement that writes what this process has read, if the process has its claim. The
