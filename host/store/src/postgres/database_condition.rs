@@ -79,10 +79,11 @@ impl PostgresDatabase {
     }
 
     /// Gives up the connections of the requests and of the proofs if the reads of changes had to
-    /// open a new connection, and the running write if the connection leads to another server. The
-    /// outcome of a write that was given up is inspected.
+    /// open a new connection, and the running write if the connection leads to another server or
+    /// the earlier one did not answer in time. The outcome of a write that was given up is
+    /// inspected.
     pub(super) async fn follow_server(&self) {
-        let openings = self.follower.openings();
+        let (openings, silent) = (self.follower.openings(), self.follower.silent());
         if self.server.has_found(openings) {
             return;
         }
@@ -90,7 +91,7 @@ impl PostgresDatabase {
         let rows = self.follower.fetch(question).await.unwrap_or_default();
         let started = rows.first().and_then(|row| row.try_get("started").ok());
         let is_first = openings == 1;
-        if self.server.note(openings, started) {
+        if self.server.note((openings, silent), started) {
             self.note_server_doubt();
             self.server.announce();
         }

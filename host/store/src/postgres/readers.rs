@@ -57,6 +57,8 @@ pub(crate) struct SessionPool {
     last_answer: AtomicU64,
     /// Number of connections that the pool opened.
     openings: AtomicU64,
+    /// Number of idle connections that did not answer in time.
+    silent: AtomicU64,
     /// Changes when statements on older connections are to be given up.
     cuts: watch::Sender<()>,
 }
@@ -114,6 +116,7 @@ impl SessionPool {
             patience: IDLE_ANSWER_TIME,
             last_answer: AtomicU64::default(),
             openings: AtomicU64::default(),
+            silent: AtomicU64::default(),
             cuts: watch::Sender::default(),
         }
     }
@@ -127,6 +130,11 @@ impl SessionPool {
     /// Returns the number of connections that the pool opened so far.
     pub(super) fn openings(&self) -> u64 {
         self.openings.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of idle connections that did not answer in time so far.
+    pub(super) fn silent(&self) -> u64 {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Drops the idle connections, and repeats statements that wait on older connections.
@@ -215,7 +223,10 @@ impl SessionPool {
                     return Ok(rows);
                 }
                 Err(error) if !error.ends_session() => return Err(error),
-                Err(_) => self.drop_idle(),
+                Err(error) => {
+                    self.silent.fetch_add(u64::from(error.is_timeout()), Ordering::Relaxed);
+                    self.drop_idle();
+                }
             }
         }
         match self.fetch_anew(generation, statement.clone()).await {

@@ -15,7 +15,7 @@ use super::postgres_error::PostgresError;
 #[derive(Default)]
 pub(super) struct ServerWatch {
     found: Mutex<FoundServer>,
-    /// Changes when another server is found.
+    /// Changes when another server is found, or the connections may be dead.
     replaced: watch::Sender<()>,
 }
 
@@ -23,6 +23,8 @@ pub(super) struct ServerWatch {
 #[derive(Default)]
 struct FoundServer {
     openings: u64,
+    /// Number of earlier connections that did not answer in time.
+    silent: u64,
     /// `None` if the server does not tell.
     started: Option<String>,
 }
@@ -36,12 +38,13 @@ impl ServerWatch {
         ServerChanges(self.replaced.subscribe())
     }
 
-    /// Records the server behind a new connection. Returns whether the server replaced another one.
-    pub(super) fn note(&self, openings: u64, started: Option<String>) -> bool {
+    /// Records the server behind a new connection. Returns whether the server replaced another one,
+    /// or an earlier connection did not answer in time: the others may carry nothing any more.
+    pub(super) fn note(&self, (openings, silent): (u64, u64), started: Option<String>) -> bool {
         let mut found = sync::lock(&self.found);
         let is_first = found.openings == 0;
-        let is_same = started.is_some() && started == found.started;
-        *found = FoundServer { openings, started };
+        let is_same = started.is_some() && started == found.started && silent == found.silent;
+        *found = FoundServer { openings, silent, started };
         !is_first && !is_same
     }
 

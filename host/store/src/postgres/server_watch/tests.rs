@@ -5,19 +5,21 @@ use futures_util::FutureExt as _;
 use super::*;
 
 #[test]
-fn other_start_is_other_server_after_first() {
+fn other_start_or_silence_ends_statements() {
     let watch = ServerWatch::default();
     let started = |text: &str| Some(text.to_owned());
     let found = [
-        (1, started("a"), false),
-        (2, started("a"), false),
-        (3, started("b"), true),
-        (4, None, true),
-        (5, started("b"), true),
-        (6, started("b"), false),
+        ((1, 0), started("a"), false),
+        ((2, 0), started("a"), false),
+        ((3, 0), started("b"), true),
+        ((4, 0), None, true),
+        ((5, 0), started("b"), true),
+        ((6, 0), started("b"), false),
+        ((7, 1), started("b"), true),
+        ((8, 1), started("b"), false),
     ];
-    for (openings, started, is_other) in found {
-        assert_eq!(watch.note(openings, started), is_other, "{openings}");
+    for (connections, started, is_other) in found {
+        assert_eq!(watch.note(connections, started), is_other, "{connections:?}");
     }
 }
 

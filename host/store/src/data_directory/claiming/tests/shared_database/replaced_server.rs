@@ -45,6 +45,28 @@ async fn node_serves_soon_after_connections_carry_nothing() {
     assert!(begun.elapsed() < SERVICE_TIME, "{:?}", begun.elapsed());
 }
 
+/// The answer to the commit would be awaited for the time of a statement, 45 s.
+#[tokio::test]
+async fn commit_on_silent_connection_is_decided_soon() {
+    let relay = StallingRelay::start(bulkhead_test_database::port()).await;
+    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
+    scratch.open().await.close().await;
+    let one = open_shared(&scratch, IDLE).await.unwrap();
+    let other = open_shared(&behind(&scratch, &[relay.port]), IDLE).await.unwrap();
+    let Database::Postgres(database) = one.database() else { panic!("no server") };
+    database.edit(&super::slow_commits::slow_commits(1.0)).await;
+    let commit = tokio::spawn({
+        let other = Arc::clone(&other);
+        async move { put(&other, data("a"), "1").await }
+    });
+    let sleeping = "SELECT 1::bigint FROM pg_stat_activity WHERE wait_event = 'PgSleep' \
+         AND application_name = current_schema() AND query LIKE '%COMMIT'";
+    while numbers(&one, sleeping).await.is_empty() {}
+    relay.stall();
+    tokio::time::timeout(SERVICE_TIME, commit).await.expect("a decision").unwrap();
+    assert_eq!(body(&other, &data("a")).await.unwrap(), "1");
+}
+
 /// A change on the promoted standby is answered only once a node that still reads the old primary
 /// uses nothing in memory: the old primary stores no proof without its standby.
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::*;
 use bulkhead_place::steady_clock::steady_milliseconds;
 
 /// Lets each commit that waits for the flush take as long as `pg_sleep` of the seconds.
-fn slow_commits(seconds: f32) -> String {
+pub(super) fn slow_commits(seconds: f32) -> String {
     format!(
         "CREATE OR REPLACE FUNCTION delay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
              IF current_setting('synchronous_commit') <> 'off' THEN \
