@@ -3,8 +3,9 @@
 //!
 //! All lists that clients read must be beginnings of one list. Each acknowledged append is in the
 //! list once, at the place of its version; a refused append is not; an append that was acknowledged
-//! before another began stands before the other; and a read shows all appends that were acknowledged
-//! [`LAG`] before the read. A list is one record, so that these rules are strict serializability.
+//! before another began stands before the other; and a read shows all appends that were
+//! acknowledged [`LAG`] before the read. A list is one record, so that these rules are strict
+//! serializability.
 
 use super::journal::Outcome;
 use super::{ChaosClient, LAG, WorkPlace};
@@ -152,7 +153,8 @@ impl<'a> AppendClient<'a> {
         Self(lists)
     }
 
-    /// Reads a list, and compares the list with the history. Returns the list, if the node answered.
+    /// Reads a list, and compares the list with the history. Returns the list, if the node
+    /// answered.
     fn read(&self, name: &str, root: &Client, place: &WorkPlace<'_>) -> Option<Vec<u64>> {
         let begin = Instant::now();
         let request = ("GET", name, Value::Null);

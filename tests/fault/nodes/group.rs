@@ -1,5 +1,5 @@
-//! Three nodes on one PostgreSQL with a synchronous standby, each behind a proxy and with a clock of
-//! its own, and a second PostgreSQL for the users of the database engine.
+//! Three nodes on one PostgreSQL with a synchronous standby, each behind a proxy and with its own
+//! clock, and a second PostgreSQL for the users of the database engine.
 //!
 //! Each node has a static seal, so that a node that starts again opens by itself.
 
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Number of nodes.
 pub const NODES: usize = 3;
 
-/// Difference of the nodes' clocks from the right time, in seconds. A node with a difference of more
-/// than 10 s does not begin.
+/// Difference of the nodes' clocks from the right time, in seconds. A node with a difference of
+/// more than 10 s does not begin.
 const SKEWS: [i64; NODES] = [-6, 0, 6];
 
 /// Longest time until a node answers again after a fault, on a busy machine. A node that was killed
@@ -165,8 +165,8 @@ impl NodeGroup {
         self.nodes[index].start(&self.token);
     }
 
-    /// Kills the primary of the storage, makes its standby the primary, and leads the proxies to the
-    /// new primary.
+    /// Kills the primary of the storage, makes its standby the primary, and leads the proxies to
+    /// the new primary.
     pub fn fail_over(&self) {
         self.storage.end(bulkhead_tests::postgres::acts::ServerEnd::Killed);
         self.nodes.iter().for_each(|node| node.proxy.redirect(self.standby));

@@ -1,8 +1,8 @@
 //! The record of a run: what each fault and each request did, and every broken promise.
 //!
 //! A broken promise does not stop the run, so that one run shows all that a seed finds. The answer
-//! of a request counts as one of three outcomes; a request without an answer may have done its work,
-//! now or later.
+//! of a request counts as one of three outcomes; a request without an answer may take effect now
+//! or later.
 
 use super::SOON;
 use bulkhead_tests::{Answer, Client, wait};

@@ -126,8 +126,8 @@ pub struct Nemesis<'a> {
 }
 
 impl Nemesis<'_> {
-    /// Causes faults for `length`. In the middle, the standby becomes the primary. At the end, every
-    /// node runs, and no fault is left.
+    /// Causes faults for `length`. In the middle, the standby becomes the primary. At the end,
+    /// every node runs, and no fault is left.
     pub fn rage(&mut self, length: Duration) {
         let begin = Instant::now();
         let mut has_failed_over = false;
