@@ -50,7 +50,7 @@ fn kill_after_change(place: &mut ProxiedNodes, target: &Postgres, gate: ClosedGa
 }
 
 #[test]
-fn requested_rotation_of_killed_node_is_completed_by_other() {
+fn killed_nodes_rotation_is_completed_by_next_request() {
     let (mut place, target) = nodes_and_target();
     let [one, other] = [0, 1].map(|index| place.group.root(index));
     static_role(&target, &one, "1h");

@@ -17,7 +17,7 @@ const HOSTILE: &str = "sys/plugins/catalog/secret/hostile";
 const RECORDS: u64 = 2_000;
 
 #[test]
-fn move_of_killed_node_is_completed_by_next_start() {
+fn killed_nodes_move_is_completed_by_next_start() {
     let (mut place, target) = (ProxiedNodes::start(NodeSeal::StaticKey), Postgres::start());
     let [one, other] = [0, 1].map(|index| place.group.root(index));
     connect(&one, &target);
@@ -79,7 +79,7 @@ fn enable_hostile(root: &Client) {
 }
 
 #[test]
-fn migration_of_killed_node_is_completed_by_next_start() {
+fn killed_nodes_migration_is_completed_by_next_start() {
     let mut place = ProxiedNodes::start(NodeSeal::StaticKey);
     let [one, other] = [0, 1].map(|index| place.group.root(index));
     enable_hostile(&one);
