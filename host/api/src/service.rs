@@ -171,7 +171,7 @@ impl Service {
         self.seal.core().map(|core| RouteTables::of(self.table.rows(), &core.catalog))
     }
 
-    /// Returns whether a request has a valid token, or the look-up fails. Takes no use of the token.
+    /// Returns whether a request has a valid token, or the look-up fails. Takes no use of a token.
     pub async fn has_token(&self, head: &RequestHead<'_>) -> bool {
         let Some((core, _in_flight)) = self.seal.enter().await else { return false };
         core.tokens.is_held(head.token, head.remote).await.unwrap_or(true)

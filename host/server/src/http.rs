@@ -12,7 +12,7 @@ use crate::body_budget::{BodyBudget, BodyMemory};
 use crate::client_concurrency::{ClientConcurrency, CountedRequest};
 use crate::config::ListenerConfig;
 use crate::detach_on_drop::{DetachOnDrop, PanickedFuture};
-use crate::headers;
+use crate::headers::{self, STATE};
 use crate::proxies::ConnectionOrigin;
 use crate::target::{self, RequestTarget};
 use bulkhead_access::random;
@@ -338,14 +338,14 @@ fn into_reply(response: Response, client: Client) -> HttpReply {
     };
     let mut reply = hyper::Response::new(UnsentBody::new(content, client));
     *reply.status_mut() = status;
-    let sent = reply.headers_mut();
-    sent.insert(CONTENT_TYPE, content_type);
-    sent.insert(CACHE_CONTROL, cache_control(max_age));
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, content_type);
+    headers.insert(CACHE_CONTROL, cache_control(max_age));
     if let Some(milliseconds) = retry_after {
-        sent.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
+        headers.insert(RETRY_AFTER, HeaderValue::from(milliseconds.div_ceil(1000)));
     }
     if let Some(state) = state {
-        sent.insert(headers::STATE, state);
+        headers.insert(STATE, state);
     }
     reply
 }

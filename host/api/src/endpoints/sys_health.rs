@@ -83,12 +83,8 @@ async fn health(call: SealedCall<'_>) -> Result<Response, Failure> {
         "stopping": stopping,
         "bulkhead_version": env!("CARGO_PKG_VERSION"),
     });
-    if drained {
-        // Absent otherwise, like the conditions below.
-        body["draining"] = json!(true);
-    }
     name_cluster(&mut body, status.cluster_id);
-    add_conditions(&mut body, &conditions);
+    add_conditions(&mut body, (drained, &conditions));
     Ok(Response::bare(answered, body))
 }
 
@@ -103,10 +99,16 @@ fn review(core: &Arc<Core>) -> Vec<HealthCondition> {
     conditions
 }
 
-/// Adds the member `degraded`, unless the service is well. The member is absent then, because typed
-/// clients of published servers do not know the member.
-fn add_conditions(body: &mut Value, conditions: &[HealthCondition]) {
-    let Some(members) = body.as_object_mut().filter(|_| !conditions.is_empty()) else { return };
+/// Adds the members `draining` and `degraded`, unless the service is well. The members are absent
+/// then, because typed clients of published servers do not know the members.
+fn add_conditions(body: &mut Value, (drained, conditions): (bool, &[HealthCondition])) {
+    let Some(members) = body.as_object_mut() else { return };
+    if drained {
+        members.insert("draining".to_owned(), json!(true));
+    }
+    if conditions.is_empty() {
+        return;
+    }
     let shown = conditions
         .iter()
         .map(|condition| json!({ "code": condition.code(), "message": condition.message() }));

@@ -1,5 +1,5 @@
-//! `bulkhead operator members · step-down`: the nodes of the service. Every node answers, and a node
-//! that steps down is drained for a minute (decision H16).
+//! `bulkhead operator members · step-down`: the nodes of the service. Every node answers, and a
+//! node that steps down is drained for a minute (decision H16).
 
 use crate::client::{ServerAnswer, ServerRequest};
 use crate::command::Command;

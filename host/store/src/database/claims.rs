@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::{Database, DatabasePlace};
+use crate::change_watch::StartedProof;
 use crate::foreign_changes::{ExpiredClaim, ForeignChanges, KnownCommits};
 use crate::postgres;
 use bulkhead_place::claim_watch::ClaimingNode;

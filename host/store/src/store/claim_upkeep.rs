@@ -199,8 +199,8 @@ impl Store {
         Ok(holders.iter().map(|holder| hexadecimal::text(holder)).collect())
     }
 
-    /// Returns whether `epoch` is of an earlier opening of this data directory by a node that shares
-    /// its database. No work of such an epoch runs any more.
+    /// Returns whether `epoch` is of an earlier opening of this data directory by a node that
+    /// shares its database. No work of such an epoch runs any more.
     pub fn is_of_earlier_opening(&self, epoch: &str) -> bool {
         self.former.as_ref().is_some_and(|former| former.epochs().contains(epoch))
     }
