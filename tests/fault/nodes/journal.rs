@@ -161,12 +161,13 @@ impl Journal {
         }
     }
 
-    /// Runs a part of the test, and records its failure.
-    pub fn guard(&self, part: &str, run: impl FnOnce()) {
-        let Err(cause) = panic::catch_unwind(AssertUnwindSafe(run)) else { return };
+    /// Runs a part of the test, and records its failure. Returns true if the part did not fail.
+    pub fn guard(&self, part: &str, run: impl FnOnce()) -> bool {
+        let Err(cause) = panic::catch_unwind(AssertUnwindSafe(run)) else { return true };
         let text = cause.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no text");
         self.broken(format!("{part} failed: {text}"));
+        false
     }
 
     /// Returns the time of the run at an instant, in seconds.
