@@ -209,7 +209,7 @@ fn create(root: &Client, path: &str, body: &Value) {
 /// If `CHAOS_SECONDS` is not a number.
 fn length() -> Duration {
     let seconds = match std::env::var("CHAOS_SECONDS") {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("CHAOS_SECONDS={text} is no number")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("CHAOS_SECONDS={text} is not a number")),
         Err(_) if thorough() => 600,
         Err(_) => 20,
     };
