@@ -87,8 +87,8 @@ const AREAS: [(&str, &[Parts]); 11] = [
             (
                 "vault_go",
                 &[
-                    "monitor", "mounts", "operator", "plugins", "policies", "reads", "roles",
-                    "state", "tokens", "watcher", "wrapping",
+                    "monitor", "mounts", "nodes", "operator", "plugins", "policies", "reads",
+                    "roles", "state", "tokens", "watcher", "wrapping",
                 ],
             ),
         ],

@@ -53,6 +53,7 @@ const WAYS: [PipelinePair; 2] = [
             ("headers::check_patch", NO_ROW),
             ("headers::prefers_metrics_text", NO_METRICS),
             ("headers::refuse_unserved", "headers of the API have no meaning here"),
+            ("headers::required_states", "the answers of plain HTTP name no state"),
             ("headers::token", NO_TOKEN),
             ("headers::wrap_ttl", NO_ENVELOPE),
             ("self.answer", ONLY_API),

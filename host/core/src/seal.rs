@@ -14,7 +14,6 @@ mod unattended;
 mod unsealing;
 mod waiting;
 
-pub use rejoining::Rejoining;
 pub use unattended::SelfInitialisation;
 pub use unsealing::UnsealShare;
 
@@ -62,6 +61,15 @@ pub struct ServiceSeal {
     openings: AtomicU64,
     /// True while a node whose claim was ended opens its data again.
     is_rejoining: AtomicBool,
+}
+
+/// The attempts of a node to open its data again.
+pub struct Rejoining {
+    /// The closed service, whose store has the root key.
+    lost: Arc<Core>,
+    /// Number of openings until the loss: people may open and seal the service meanwhile.
+    openings: u64,
+    is_delay_logged: bool,
 }
 
 /// Seal state for the status endpoints.

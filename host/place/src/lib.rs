@@ -5,7 +5,7 @@
 //! The modules in order: a module imports only from modules to its left.
 //!
 //! ```text
-//! steady_clock → write_proof → disk_space → postgres_place → write_failure → write_condition
+//! steady_clock → retry_pause → write_proof → disk_space → postgres_place → write_failure → write_condition
 //! → directory → former_epochs → node_files → node_description → claim_watch → options
 //! ```
 
@@ -17,6 +17,7 @@ pub mod node_description;
 pub mod node_files;
 pub mod options;
 pub mod postgres_place;
+pub mod retry_pause;
 pub mod steady_clock;
 pub mod write_condition;
 pub mod write_failure;

@@ -19,8 +19,8 @@ use tokio::sync::oneshot;
 use crate::identity;
 use crate::open_data::OpenData;
 use crate::plan::{self, CommitPlan};
-use crate::retry_pause::pause_before;
 use crate::work::{CommitOutcome, CommitRequest};
+use bulkhead_place::retry_pause::pause_before;
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
 

@@ -42,7 +42,7 @@
 //! `tests/tidy` reads the order from this page.
 //!
 //! ```text
-//! t → activity → alarm → retry_pause → clock → database_clock → time_mark → server_report
+//! t → activity → alarm → clock → database_clock → time_mark → server_report
 //! → watched_keys → foreign_changes → silent_nodes → followed_keys → change_watch → keyring_watch
 //! → write_queue → folders → snapshot_places → postgres → sqlite → database → identity → revision
 //! → work → cache → stored → open_data → plan → committer → store → data_directory → scan → unit
@@ -69,7 +69,6 @@ mod migration;
 mod open_data;
 mod plan;
 mod postgres;
-mod retry_pause;
 mod revision;
 mod scan;
 mod server_report;

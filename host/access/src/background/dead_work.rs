@@ -25,8 +25,8 @@ pub struct DeadWork {
 /// and no dead epoch lives again: an epoch that is missing in the later reading is dead for ever.
 /// In the other order, a process that starts between the readings would count as dead. On a node
 /// that shares its database, only rows of earlier openings of the same data directory are dead
-/// work: a process on another machine may have lost only its database, and still call a target. Rows
-/// without an epoch and damaged rows are none there, and are due by themselves.
+/// work: a process on another machine may have lost only its database, and still call a target.
+/// Rows without an epoch and damaged rows are none there, and are due by themselves.
 ///
 /// # Errors
 /// [`StoreFault::Unavailable`] if the database cannot be read.

@@ -5,7 +5,7 @@
 //! same checks as every opening (decision T70). A claim that was lost in another way is not taken
 //! again: another process may use the row of this node.
 
-use super::ServiceSeal;
+use super::{Rejoining, ServiceSeal};
 use crate::core::Core;
 use crate::key_wrapper::may_pass;
 use crate::lifecycle::SEAL_PATIENCE;
@@ -15,15 +15,6 @@ use bulkhead_wire::failure::Failure;
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// The attempts of a node to open its data again.
-pub struct Rejoining {
-    /// The closed service, whose store has the root key.
-    lost: Arc<Core>,
-    /// Number of openings until the loss: people may open and seal the service meanwhile.
-    openings: u64,
-    is_delay_logged: bool,
-}
 
 impl ServiceSeal {
     /// Closes the service whose store lost its claim on the database. Returns the attempts to open

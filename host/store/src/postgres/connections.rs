@@ -20,9 +20,9 @@ use sqlx::postgres::{PgConnection, PgRow};
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::activity::ActivityCounter;
-pub(super) use crate::retry_pause::pause_before;
 use bulkhead_place::options::FlushPolicy;
 use bulkhead_place::postgres_place::PostgresPlace;
+pub(super) use bulkhead_place::retry_pause::pause_before;
 use bulkhead_place::steady_clock::steady_milliseconds;
 use bulkhead_place::write_condition::WriteWatch;
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};

@@ -13,7 +13,7 @@ const FIRST_PAUSE: u64 = 8;
 const DOUBLINGS: u32 = 7;
 
 /// Waits for a random time after this many attempts.
-pub(crate) async fn pause_before(attempts: u32) {
+pub async fn pause_before(attempts: u32) {
     let random = cipher::random().map_or(0, u64::from_be_bytes);
     tokio::time::sleep(pause_after(attempts, random)).await;
 }
