@@ -126,7 +126,10 @@ fn path_of(number: u32) -> String {
 fn is_lost(nodes: &NodeDeployment, number: usize, record: &ClientRecord) -> bool {
     let path = path_of(u32::try_from(number).expect("few clients"));
     let (client, began) = (nodes.client(), Instant::now());
-    while record.acknowledged > 0 {
+    if record.acknowledged == 0 {
+        return false;
+    }
+    loop {
         let stored = client.read(&path).body["data"]["number"].as_u64().unwrap_or_default();
         if (record.acknowledged..=record.sent).contains(&stored) {
             return false;
@@ -135,7 +138,6 @@ fn is_lost(nodes: &NodeDeployment, number: usize, record: &ClientRecord) -> bool
             return true;
         }
     }
-    false
 }
 
 fn report(killed: Instant, records: &mut [ClientRecord], lost: usize) -> Value {

@@ -5,8 +5,9 @@
 //! The modules in order: a module imports only from modules to its left.
 //!
 //! ```text
-//! steady_clock → retry_pause → write_proof → disk_space → postgres_place → write_failure → write_condition
-//! → directory → former_epochs → node_files → node_description → claim_watch → options
+//! steady_clock → retry_pause → write_proof → disk_space → postgres_place → write_failure
+//! → write_condition → directory → former_epochs → node_files → node_description → claim_watch
+//! → options
 //! ```
 
 pub mod claim_watch;
