@@ -23,9 +23,9 @@ fn operator_members_prints_table_or_vault_json() {
 }
 
 #[test]
-fn stepping_down_says_that_the_node_stays() {
+fn stepping_down_says_that_the_node_answers() {
     let (ran, (line, _, _)) = against(204, &Value::Null, &["operator", "step-down"], "");
     assert_eq!((ran.code, line.as_str()), (0, "PUT /v1/sys/step-down HTTP/1.1"));
-    assert!(ran.out.contains("stays active"), "{}", ran.out);
+    assert!(ran.out.contains("still answers requests"), "{}", ran.out);
     assert_eq!(run_with(&["operator", "step-down", "x"], "", &[]).code, 2);
 }
