@@ -23,6 +23,7 @@ use crate::work::{CommitOutcome, CommitRequest};
 use bulkhead_place::retry_pause::pause_before;
 use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::Address;
 
 /// Maximum units and bytes of a group. A larger group only delays the first unit.
 const MOST_UNITS: usize = 128;
@@ -183,6 +184,10 @@ impl CommitGroup {
             }
         }
         if !waiting.is_empty() {
+            // A client may see the change on another node before this answer, and must then see the
+            // change on this node, too.
+            let changed: Vec<Address> = written().cloned().collect();
+            self.data.followed.note_changes(&changed);
             let commit = self.data.database.own_commits();
             tokio::spawn(answer_once_in_force(self.data, commit, waiting));
         }

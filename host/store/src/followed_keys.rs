@@ -1,7 +1,9 @@
-//! Counts of the changes by other nodes, for values in memory that were derived from records.
+//! Counts of changes on a shared database, for values in memory that were derived from records.
 //!
 //! This file prevents the use of a derived value, as a parsed policy, after another node changed
-//! its record: the count rises before the change counts as read (`crate::change_watch`).
+//! its record: the count rises before the change counts as read (`crate::change_watch`). A commit
+//! of this node that waits for the other nodes counts before its answer, because the other nodes
+//! show the change already.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,14 +12,14 @@ use bulkhead_wire::sync;
 
 use bulkhead_record::record::{Address, Space};
 
-/// The number of times that another node changed records below a prefix. A look is one read of
-/// memory.
+/// The number of times that a node changed records below a prefix of a shared database. A look is
+/// one read of memory.
 #[derive(Clone, Debug, Default)]
 pub struct ForeignChangeCount(Arc<AtomicU64>);
 
 impl ForeignChangeCount {
     /// Returns the number. Equal numbers before and after the derivation of a value, and at its
-    /// use, mean that no other node changed a record meanwhile.
+    /// use, mean that no node changed a record meanwhile.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::SeqCst)

@@ -192,7 +192,7 @@ impl Store {
         self.data.watched.watch(keys)
     }
 
-    /// Returns the count of the changes by other nodes to records of [`Space::Core`] whose keys
+    /// Returns the count of the changes by any node to records of [`Space::Core`] whose keys
     /// begin with `prefix`. The count stays 0 while this process works alone.
     pub fn follow(&self, prefix: &'static str) -> ForeignChangeCount {
         self.data.followed.follow(prefix)

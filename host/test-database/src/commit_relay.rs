@@ -4,6 +4,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -91,8 +92,20 @@ fn pass(state: &Arc<Mutex<RelayState>>, client: TcpStream) {
     let server = TcpStream::connect(format!("127.0.0.1:{}", crate::port())).unwrap();
     let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     let changing = Arc::clone(state);
-    thread::spawn(move || pump(from, to, |message| change(&changing, message)));
-    thread::spawn(move || pump(server, client, |_| Passage::On));
+    // The server may answer before the connection ends.
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let cutting = Arc::clone(&is_cut);
+    let change_or_cut = move |message: &mut [u8]| {
+        let passage = change(&changing, message);
+        cutting.fetch_or(passage != Passage::On, Ordering::SeqCst);
+        passage
+    };
+    thread::spawn(move || pump(from, to, change_or_cut));
+    let answer = move |_: &mut [u8]| match is_cut.load(Ordering::SeqCst) {
+        true => Passage::Lost,
+        false => Passage::On,
+    };
+    thread::spawn(move || pump(server, client, answer));
 }
 
 /// The way of a message.

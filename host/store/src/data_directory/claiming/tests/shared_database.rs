@@ -164,9 +164,10 @@ async fn followed_prefix_counts_before_change_is_answered() {
     let pair = Pair::open().await;
     let (policies, mounts) = (pair.other.follow("policy/"), pair.other.follow("mount/"));
     pair.catch_up().await;
-    let before = (policies.get(), mounts.get());
+    let (before, own) = ((policies.get(), mounts.get()), pair.one.follow("policy/"));
     put(&pair.one, Address::new(Space::Core, "policy/a"), "1").await;
     assert_eq!((policies.get(), mounts.get()), (before.0 + 1, before.1));
+    assert_eq!(own.get(), 1, "the node of the commit follows, too");
     let last = pair.one.data().database.own_commits();
     put(&pair.one, data("a"), "1").await;
     assert!(pair.one.data().database.forget_changes(last + 9).await.is_ok());
