@@ -145,8 +145,8 @@ programs e2e -v | run_programs 2
 programs e2e | run_programs 3
 
 # The same tests with the data on PostgreSQL: all tests of the store and of the two layers above,
-# and a part of the tests of whole servers. With BULKHEAD_TEST_STORAGE, everything ran on that database
-# above, and there is no second round.
+# and a part of the tests of whole servers. With BULKHEAD_TEST_STORAGE, everything ran on that
+# database above, and there is no second round.
 if [ -z "${BULKHEAD_TEST_STORAGE:-}" ]; then
     export BULKHEAD_TEST_STORAGE=postgresql
     programs 'bulkhead_store|bulkhead_access|bulkhead_core' | run_programs 2
