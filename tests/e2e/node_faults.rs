@@ -11,6 +11,8 @@ mod proxied_nodes;
 mod restored;
 mod target_gate;
 
+pub(crate) use target_gate::connect;
+
 use bulkhead_tests::Client;
 use serde_json::{Value, json};
 use std::time::Duration;

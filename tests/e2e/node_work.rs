@@ -1,6 +1,7 @@
 //! Two servers on one PostgreSQL database: things that happen once happen once over both nodes, and
 //! the work of a killed node is done by the other.
 
+use crate::node_faults::connect;
 use crate::postgres_nodes::Pair;
 use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Answer, Client, Postgres};
@@ -68,15 +69,7 @@ fn leases_of_killed_node_end_on_other() {
     let mut pair = Pair::start();
     let target = Postgres::start();
     let [one, other] = pair.roots();
-    one.write("sys/mounts/database", &json!({ "type": "database" })).expect(204);
-    let connection = json!({
-        "plugin_name": "postgresql-database-plugin",
-        "connection_url": target.url(),
-        "allowed_roles": "*",
-        "username": "bulkhead",
-        "password": target.password,
-    });
-    one.write("database/config/orders", &connection).expect_success();
+    connect(&one, &target);
     let role = json!({
         "db_name": "orders",
         "creation_statements":

@@ -49,15 +49,23 @@ fn kill_after_change(place: &mut ProxiedNodes, target: &Postgres, gate: ClosedGa
     place.group.nodes[0].kill();
 }
 
-#[test]
-fn killed_nodes_rotation_is_completed_by_next_request() {
+/// Two nodes and a target, after the death of the first node in a requested rotation.
+#[track_caller]
+fn nodes_after_killed_rotation() -> (ProxiedNodes, Postgres) {
     let (mut place, target) = nodes_and_target();
-    let [one, other] = [0, 1].map(|index| place.group.root(index));
+    let one = place.group.root(0);
     static_role(&target, &one, "1h");
     let gate = ClosedGate::close(&target);
     let rotating = thread::spawn(move || one.attempt("POST", "database/rotate-role/app", b"{}"));
     kill_after_change(&mut place, &target, gate);
     rotating.join().expect("no panic").expect_err("the node was killed");
+    (place, target)
+}
+
+#[test]
+fn killed_nodes_rotation_is_completed_by_next_request() {
+    let (place, target) = nodes_after_killed_rotation();
+    let other = place.group.root(1);
     place.lose_claim(0);
     until_true("a rotation by the other node", SOON, || {
         other.write("database/rotate-role/app", &json!({})).status == 204
@@ -67,13 +75,8 @@ fn killed_nodes_rotation_is_completed_by_next_request() {
 
 #[test]
 fn rotation_of_killed_node_ends_after_its_restart() {
-    let (mut place, target) = nodes_and_target();
-    let [one, other] = [0, 1].map(|index| place.group.root(index));
-    static_role(&target, &one, "1h");
-    let gate = ClosedGate::close(&target);
-    let rotating = thread::spawn(move || one.attempt("POST", "database/rotate-role/app", b"{}"));
-    kill_after_change(&mut place, &target, gate);
-    rotating.join().expect("no panic").expect_err("the node was killed");
+    let (mut place, target) = nodes_after_killed_rotation();
+    let other = place.group.root(1);
     assert!(!logs_in(&target, &shown(&other)), "the outcome is not stored");
     place.proxies[0].heal();
     place.group.start_again(0);

@@ -50,7 +50,7 @@ impl<'a> ClosedGate<'a> {
 
 /// Mounts `database/` with the connection `orders` to the target.
 #[track_caller]
-pub(super) fn connect(root: &Client, target: &Postgres) {
+pub(crate) fn connect(root: &Client, target: &Postgres) {
     root.write("sys/mounts/database", &json!({ "type": "database" })).expect(204);
     let connection = json!({
         "plugin_name": "postgresql-database-plugin",
