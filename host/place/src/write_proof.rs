@@ -54,11 +54,6 @@ pub struct WriteProofs {
 }
 
 impl WriteProofs {
-    /// Returns whether a proof of this process counts at `now`.
-    pub fn hold_at(&self, now: u64) -> bool {
-        now < self.counts_until()
-    }
-
     /// Returns the moment until which the last proof counts.
     pub fn counts_until(&self) -> u64 {
         self.begun.saturating_add(u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX))

@@ -2,6 +2,13 @@
 
 use super::*;
 
+impl WriteProofs {
+    /// Returns whether a proof counts at `now`.
+    fn hold_at(&self, now: u64) -> bool {
+        now < self.counts_until()
+    }
+}
+
 /// Runs proofs of this duration, one after the other. Returns the moment after the last one, and
 /// whether a proof counted at each moment from the second proof on.
 fn run(proofs: &mut WriteProofs, mut now: u64, (count, duration): (u32, u64)) -> (u64, bool) {
