@@ -8,7 +8,7 @@ use bulkhead_place::write_failure::{TransactionOutcome, WriteFailure};
 use bulkhead_record::committed_state::{CommittedState, GroupWrites, StateQuestions};
 use bulkhead_record::fault::StoreFault;
 
-use super::connections::{PostgresDatabase, pause_before};
+use super::connections::{COMMIT, PostgresDatabase, pause_before};
 use super::group_questions::GroupQuestions;
 use super::group_writes;
 use super::held_claim::HeldClaim;
@@ -131,6 +131,11 @@ impl PostgresDatabase {
             Some(statement) => statement.fetch(&mut connection).await?,
             None => Vec::new(),
         };
+        // A session that ended while its commit waited for a synchronous standby shows the commit
+        // to others. The locked row makes this transaction a write, so that its commit waits until
+        // the standby has all of the log before: no failover loses a commit that this finds.
+        let mut changes = self.server.changes();
+        changes.unless_replaced(run_script(&mut connection, COMMIT)).await?;
         discard(connection).await;
         Ok(rows)
     }

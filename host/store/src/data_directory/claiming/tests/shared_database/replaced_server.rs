@@ -6,14 +6,20 @@ mod two_servers;
 
 use std::time::Instant;
 
+use super::super::place;
 use super::*;
 use crate::PostgresPlace;
+use crate::postgres::PostgresDatabase;
+use bulkhead_place::options::FlushPolicy;
 use bulkhead_place::postgres_place::PostgresServer;
 use stalling_relay::StallingRelay;
 use two_servers::TwoServers;
 
 /// Maximum time until a node serves again: five seconds, and more for a busy machine.
 const SERVICE_TIME: Duration = Duration::from_secs(20);
+/// The sessions whose commit waits for the standby.
+const WAITING_COMMITS: &str = "SELECT pid FROM pg_stat_activity \
+     WHERE wait_event = 'SyncRep' AND query LIKE '%COMMIT'";
 
 fn behind(scratch: &ScratchDirectory, ports: &[u16]) -> ScratchDirectory {
     let server = |port: &u16| PostgresServer { host: "127.0.0.1".to_owned(), port: *port };
@@ -67,4 +73,32 @@ async fn old_primary_serves_no_node_after_promotion() {
     assert!(reader.data().changes.check().is_err(), "a revoked token in memory");
     let found = reader.begin().get(&token).await;
     assert!(found.is_err(), "the old primary still has the token");
+}
+
+/// The end of a session that waits for the standby makes its commit visible, although a failover
+/// would lose the commit.
+#[tokio::test]
+async fn visible_commit_is_answered_only_with_standby() {
+    let mut servers = TwoServers::start();
+    let scratch = servers.scratch().await;
+    let store = open_shared(&scratch, IDLE).await.unwrap();
+    let database = PostgresDatabase::open(&place(&scratch), FlushPolicy::EveryCommit).await;
+    let database = database.unwrap();
+    servers.kill_standby();
+    let mut unit = store.begin();
+    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
+    let commit = tokio::spawn(unit.commit());
+    while database.query(WAITING_COMMITS).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let ends =
+        format!("SELECT pg_terminate_backend(pid, 10000) FROM ({WAITING_COMMITS}) AS waiting");
+    database.query(&ends).await;
+    while database.query(WAITING_COMMITS).await.is_empty() {
+        assert!(!commit.is_finished(), "answered without the standby");
+        tokio::task::yield_now().await;
+    }
+    servers.start_standby();
+    commit.await.unwrap().unwrap();
+    assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
 }

@@ -38,6 +38,16 @@ impl TwoServers {
         self.order("promote");
     }
 
+    /// Stops the standby: no commit of the primary ends.
+    pub(super) fn kill_standby(&mut self) {
+        self.order("kill-standby");
+    }
+
+    /// Starts the stopped standby.
+    pub(super) fn start_standby(&mut self) {
+        self.order("start-standby");
+    }
+
     fn order(&mut self, act: &str) -> String {
         writeln!(self.process.stdin.as_mut().unwrap(), "{act}").unwrap();
         let answer = self.next_line();
