@@ -123,19 +123,18 @@ impl PostgresDatabase {
             None => node_rows::gate_lock(&self.tables),
         };
         let last = lock.fetch(&mut connection).await?;
-        if let (Some(claim), Some(last)) = (self.claim(), last.first()) {
-            // The commit with the lost answer must not be lost later without a word.
-            claim.note_commit(node_rows::number_of(last)?);
-        }
         let rows = match statement {
             Some(statement) => statement.fetch(&mut connection).await?,
             None => Vec::new(),
         };
-        // A session that ended while its commit waited for a synchronous standby shows the commit
-        // to others. The locked row makes this transaction a write, so that its commit waits until
-        // the standby has all of the log before: no failover loses a commit that this finds.
-        let mut changes = self.server.changes();
-        changes.unless_replaced(run_script(&mut connection, COMMIT)).await?;
+        // A session that ended in the wait for the standby shows its commit to others. The locked
+        // row makes this commit wait, too: no failover loses what the inspection finds.
+        let commit = run_script(&mut connection, COMMIT);
+        self.server.changes().unless_replaced(commit).await?;
+        if let (Some(claim), Some(last)) = (self.claim(), last.first()) {
+            // The commit with the lost answer must not be lost later without a word.
+            claim.note_commit(node_rows::number_of(last)?);
+        }
         discard(connection).await;
         Ok(rows)
     }

@@ -88,12 +88,7 @@ async fn visible_commit_is_answered_only_with_standby() {
     let mut unit = store.begin();
     unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
     let commit = tokio::spawn(unit.commit());
-    while database.query(WAITING_COMMITS).await.is_empty() {
-        tokio::task::yield_now().await;
-    }
-    let ends =
-        format!("SELECT pg_terminate_backend(pid, 10000) FROM ({WAITING_COMMITS}) AS waiting");
-    database.query(&ends).await;
+    end_waiting_commit(&database).await;
     while database.query(WAITING_COMMITS).await.is_empty() {
         assert!(!commit.is_finished(), "answered without the standby");
         tokio::task::yield_now().await;
@@ -101,4 +96,39 @@ async fn visible_commit_is_answered_only_with_standby() {
     servers.start_standby();
     commit.await.unwrap().unwrap();
     assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
+}
+
+/// The standby that is promoted lacks the commit that the old primary showed.
+#[tokio::test]
+async fn visible_commit_without_standby_ends_with_failover() {
+    let mut servers = TwoServers::start();
+    let relay = StallingRelay::start(&servers.primary.to_string()).await;
+    let scratch = servers.scratch().await;
+    let moving = behind(&scratch, &[relay.port]);
+    let store = open_shared(&moving, IDLE).await.unwrap();
+    let database = PostgresDatabase::open(&place(&scratch), FlushPolicy::EveryCommit).await;
+    let database = database.unwrap();
+    servers.kill_standby();
+    let mut unit = store.begin();
+    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
+    let commit = tokio::spawn(unit.commit());
+    end_waiting_commit(&database).await;
+    while database.query(WAITING_COMMITS).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    servers.stop_primary();
+    servers.start_standby();
+    servers.promote();
+    relay.redirect(servers.standby);
+    assert!(commit.await.unwrap().is_err(), "the commit is lost");
+    assert!(store.begin().get(&data("a")).await.unwrap().is_none());
+}
+
+/// Ends the session whose commit waits for the standby.
+async fn end_waiting_commit(database: &PostgresDatabase) {
+    while database.query(WAITING_COMMITS).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let waiting = format!("({WAITING_COMMITS}) AS waiting");
+    database.query(&format!("SELECT pg_terminate_backend(pid, 10000) FROM {waiting}")).await;
 }

@@ -43,6 +43,11 @@ impl TwoServers {
         self.order("kill-standby");
     }
 
+    /// Kills the primary server.
+    pub(super) fn stop_primary(&mut self) {
+        self.order("kill");
+    }
+
     /// Starts the stopped standby.
     pub(super) fn start_standby(&mut self) {
         self.order("start-standby");
