@@ -256,7 +256,8 @@ impl MountablePlugin {
         T: Lift + Send + Sync + 'static,
     {
         let tree = Arc::clone(&scope.tree);
-        let call = self.call(scope, unit, entry, parameters);
+        // On the heap, because each enclosing future is moved before it runs.
+        let call = Box::pin(self.call(scope, unit, entry, parameters));
         // The measured time includes freeing the guest's memory, which takes time, too.
         async move { tree.cpu_meter.measure(call).await }
     }

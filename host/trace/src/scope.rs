@@ -6,6 +6,7 @@
 
 use crate::record::{AttributeName, AttributeValue, SpanKind, SpanOutcome};
 use crate::span::{OpenSpan, SpanContext};
+use futures_util::FutureExt as _;
 use std::sync::Arc;
 
 tokio::task_local! {
@@ -21,9 +22,15 @@ struct WorkScope {
     span: Option<SpanContext>,
 }
 
-/// Runs `work` as part of the request `id` and of its trace.
-pub async fn in_request<F: Future>(id: &str, span: Option<SpanContext>, work: F) -> F::Output {
-    SCOPE.scope(WorkScope { request: Some(id.into()), span }, work).await
+/// Runs `work` as part of the request `id` and of its trace. Not an `async fn`, like [`in_step`]:
+/// an `async fn` stores a future that it takes as an argument twice, and each move of a request
+/// copies both.
+pub fn in_request<F: Future>(
+    id: &str,
+    span: Option<SpanContext>,
+    work: F,
+) -> impl Future<Output = F::Output> + use<F> {
+    SCOPE.scope(WorkScope { request: Some(id.into()), span }, work)
 }
 
 /// Runs due work as part of the trace of `span`, and ends the span with the work.
@@ -72,16 +79,17 @@ pub fn begin_step(name: &'static str) -> Option<OpenSpan> {
 ///
 /// # Errors
 /// The error of `work`.
-pub async fn in_step<T, E>(
+pub fn in_step<T, E>(
     name: &'static str,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
+) -> impl Future<Output = Result<T, E>> {
     let span = begin_step(name);
-    let done = work.await;
-    if let Some(span) = span {
-        span.end(SpanOutcome::of(done.is_ok()));
-    }
-    done
+    work.map(|done| {
+        if let Some(span) = span {
+            span.end(SpanOutcome::of(done.is_ok()));
+        }
+        done
+    })
 }
 
 /// Adds the mount and the operation to the root of the current trace, if the trace is sampled.
