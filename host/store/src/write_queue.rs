@@ -16,7 +16,7 @@
 //! other unit conflicts on the metadata record of the secret: `TicketState::report` notes the
 //! record, and [`QueueTicket::wait`] queues the request. The first request in the queue runs again,
 //! with its turn. A newcomer's unit that writes the record during the turn is refused by
-//! `CommitRequest::give_way` before the write, and the newcomer queues behind. The end of the
+//! `Unit::give_way` or `CommitRequest::give_way`, and the newcomer queues behind. The end of the
 //! request drops the [`QueueTicket`], and the next request is called. If the request in its turn
 //! waits for a network for longer than [`TURN_TIME`], the next request ends the turn
 //! (`WriteQueue::skip_expired_turns`), and the slow request may lose its race again. After a change
@@ -130,10 +130,8 @@ impl QueueTicket {
         let Some(mut called) = turns.enter((*id, *time), met) else { return true };
         loop {
             let patience = until.min(Instant::now() + TURN_TIME);
-            if tokio::time::timeout_at(patience, &mut called).await.is_ok() {
-                return true;
-            }
-            if Instant::now() >= until {
+            let is_called = tokio::time::timeout_at(patience, &mut called).await.is_ok();
+            if is_called || Instant::now() >= until {
                 return true;
             }
             turns.skip_expired_turns((*id, *time));
@@ -170,6 +168,12 @@ impl TicketState {
         let found = written.find_map(|address| lines.blocking_turn(asking, address));
         self.yielded.store(found.is_some(), Ordering::Release);
         found
+    }
+
+    /// Reports a conflict and returns `true` if another request has its turn for the record.
+    pub(crate) fn gives_way(&self, address: &Address) -> bool {
+        let found = self.yield_to_others(std::iter::once(address));
+        found.map(|contended| self.report(contended)).is_some_and(|()| self.take_yielded())
     }
 
     /// Returns `true` if the last refused unit gave way, and resets the answer.

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::login_lockout::LoginAttempt;
-use super::operation::operation;
+use super::operation::{give_way, operation};
 use super::permitted_request::PermittedRequest;
 use bulkhead_access::log::cause;
 use bulkhead_access::quotas::LeaseSlot;
@@ -55,6 +55,7 @@ impl PermittedRequest<'_> {
             self.known_caller()?.may_hold_leases()?;
         }
         self.count(mount)?;
+        give_way(&unit, self.destination, self.route, self.caller)?;
         let place = self.place_for_a_lease(mount).await?;
         let entered = self.enter_component(mount, unit, effect).await;
         let leaves_leases = entered.as_ref().is_ok_and(|settled| settled.leaves_leases);
@@ -116,7 +117,8 @@ impl PermittedRequest<'_> {
         if *effect == SideEffect::Effect {
             done.unit.mark_effectful();
         }
-        let settled = self.settle(mount, done, services.take_reserved(), deadline).await;
+        // On the heap: the future of a call is moved several times before the call begins.
+        let settled = Box::pin(self.settle(mount, done, services.take_reserved(), deadline)).await;
         services.release_guards().await;
         Ok(settled)
     }

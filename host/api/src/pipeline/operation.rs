@@ -36,6 +36,23 @@ pub(super) async fn creates(
     }
 }
 
+/// Lets a write queue before its component computes, if another request has its turn for the
+/// object. A write that computed first would lose its commit and compute again.
+///
+/// # Errors
+/// A conflict, after which the request waits for its turn.
+pub(super) fn give_way(
+    unit: &Unit,
+    destination: &Destination<'_>,
+    route: &Route,
+    caller: Option<&Caller>,
+) -> Result<(), Failure> {
+    match object_address(destination, route, caller) {
+        Some(address) => Ok(unit.give_way(&address)?),
+        None => Ok(()),
+    }
+}
+
 /// Returns the address of the object that a write to the route creates or updates; `None` if the
 /// route does not tell the two apart.
 pub(super) fn object_address(

@@ -5,6 +5,7 @@ use super::{Unit, UnitPart};
 use crate::store::Store;
 use crate::write_queue::QueueTicket;
 use bulkhead_record::fault::StoreFault;
+use bulkhead_record::record::Address;
 use bulkhead_record::stored_limit::StoredLimit;
 use std::sync::Arc;
 
@@ -70,5 +71,14 @@ impl Unit {
         let fault = StoreFault::TooLarge(message.to_owned());
         self.spoiled = Some(fault.clone());
         Err(fault)
+    }
+
+    /// Checks that no other request has its turn for the record, which the unit is going to write.
+    ///
+    /// # Errors
+    /// [`StoreFault::Conflict`] during the turn of another request, which the commit would get.
+    pub fn give_way(&self, address: &Address) -> Result<(), StoreFault> {
+        let gives_way = self.turn.as_ref().is_some_and(|turn| turn.gives_way(address));
+        if gives_way { Err(StoreFault::Conflict) } else { Ok(()) }
     }
 }

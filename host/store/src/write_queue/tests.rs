@@ -211,3 +211,20 @@ async fn one_that_insists_gives_way_to_no_turn() {
     without_turn.put(data("a"), b"2".to_vec(), IndexColumns::default());
     assert_eq!(without_turn.commit().await, Ok(None));
 }
+
+#[tokio::test]
+async fn unit_that_gives_way_early_queues_behind_turn() {
+    let store = ScratchDirectory::new().open().await;
+    let (busy, newcomer) = (store.queue_ticket(), store.queue_ticket());
+    busy.state().report(record("a"));
+    assert!(busy.wait(later()).await);
+    let unit = store.begin().with_ticket(&newcomer);
+    assert_eq!(unit.give_way(&data("b")), Ok(()));
+    assert!(!newcomer.wait(later()).await, "nothing to wait for");
+    assert_eq!(unit.give_way(&data("a")), Err(StoreFault::Conflict));
+    let mut waits: Wait<'_> = Box::pin(newcomer.wait(later()));
+    assert!(is_waiting(&mut waits));
+    drop(busy);
+    assert!(!is_waiting(&mut waits));
+    assert_eq!(unit.give_way(&data("a")), Ok(()), "the own turn");
+}
