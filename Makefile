@@ -4,8 +4,8 @@
 # Cargo.toml says what the two profiles are for: `dev` (target/debug) and `dist` (target/dist).
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-mysql fault fuzz bench lint build build-fault build-tests dist plugins \
-	precompiler compiled guests golden demo-postgres toolchain
+.PHONY: help run test test-mysql fault fuzz bench bench-against lint build build-fault build-tests \
+	dist plugins precompiler compiled guests golden demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -177,6 +177,21 @@ bench: dist guests ## ratios against the bare limits in the same run; also targe
 	@tests/servers/install.sh
 	@rm -f $(TARGET)/bench.json
 	@cargo bench --workspace $(DIST) --bench "*"
+
+# The other server is built in a clone of its own, once for each commit.
+bench-against: dist guests ## time of the standard requests, in turns with the server of COMMIT=...
+	@commit=$$(git rev-parse --quiet --verify "$(COMMIT)^{commit}") || { \
+	    echo "there is no commit '$(COMMIT)': give one, as in make bench-against COMMIT=HEAD~1" >&2; \
+	    exit 2; \
+	}; \
+	other=$(abspath $(TARGET))/against/$$commit; \
+	if [ ! -x $$other/target/dist/bulkhead ]; then \
+	    rm -rf $$other && git clone --quiet --no-checkout . $$other; \
+	    git -C $$other checkout --quiet --detach $$commit; \
+	    env -u CARGO_TARGET_DIR $(MAKE) -C $$other dist; \
+	fi; \
+	BENCH_AGAINST=$$other/target/dist/bulkhead \
+	    cargo bench --workspace $(DIST) --bench standard_requests
 
 demo-postgres: ## a private PostgreSQL to try things on, until Ctrl-C
 	@tests/servers/install.sh postgres

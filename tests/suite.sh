@@ -113,7 +113,7 @@ step 'build' make --no-print-directory build build-fault build-tests
 step 'format' cargo fmt --all --check
 list_programs >"$work/programs" || fail 'list of test programs'
 # A suite that lists nothing must not pass.
-for name in clients e2e fault tidy; do
+for name in budget clients e2e fault tidy; do
     grep -q $'\t'"$name"$'\t' "$work/programs" || fail "no test program $name was built"
 done
 wait "$installing"

@@ -25,6 +25,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// The build with failpoints allocates with the C library, where tests count.
+#[cfg(not(feature = "fault"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

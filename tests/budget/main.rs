@@ -1,0 +1,195 @@
+//! Budgets of the standard requests: the cost of a request, in numbers with the same value in every
+//! run.
+//!
+//! A time differs from run to run and hides the growth of a cost by a tenth. This program counts
+//! allocations, system calls, reads of the store and records of the audit, and compares the counts
+//! with the table below. A commit with another cost changes the table as well. `make bench`
+//! measures the processor time of the same requests.
+
+#[path = "../bench/load.rs"]
+mod load;
+#[path = "../bench/standard.rs"]
+mod standard;
+
+use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::counts::{Counters, LibraryCounts};
+use bulkhead_tests::paths::{Folder, fault_binary};
+use bulkhead_tests::{Bulkhead, Socket, storage};
+use load::Connection;
+use standard::{Prepared, STANDARD};
+use std::fmt;
+use std::time::Duration;
+
+/// Requests before the first count. These requests fill caches and buffers.
+const WARM_UP: u64 = 64;
+/// Requests of a round.
+const REQUESTS: u64 = 100;
+/// Rounds. The smallest count is the count of the requests: work in the background adds to a count.
+const ROUNDS: usize = 7;
+/// Longest wait for the metrics.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The cost of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RequestCost {
+    allocations: u64,
+    allocated_bytes: u64,
+    /// Calls of `read`, `recv` and `pread64`.
+    reads: u64,
+    /// Calls of `write`, `send`, `writev` and `pwrite64`.
+    writes: u64,
+    /// Lines of the audit log.
+    audited: u64,
+    /// Records read from memory, and from the database.
+    cached: u64,
+    stored: u64,
+}
+
+const fn cost(memory: [u64; 2], calls: [u64; 2], audited: u64, records: [u64; 2]) -> RequestCost {
+    let [allocations, allocated_bytes] = memory;
+    let [reads, writes] = calls;
+    let [cached, stored] = records;
+    RequestCost { allocations, allocated_bytes, reads, writes, audited, cached, stored }
+}
+
+/// The budgets in the order of [`STANDARD`]: allocations and bytes, reads and writes, lines of the
+/// audit, records from memory and from the database.
+const BUDGETS: [RequestCost; 8] = [
+    cost([54, 21_067], [1, 1], 0, [0, 0]),
+    cost([94, 40_763], [1, 4], 2, [2, 0]),
+    cost([151, 59_398], [1, 4], 2, [2, 0]),
+    cost([163, 61_711], [1, 4], 2, [3, 0]),
+    cost([147, 73_550], [1, 4], 2, [2, 0]),
+    cost([275, 139_725], [1, 17], 2, [5, 0]),
+    cost([290, 95_623], [1, 4], 2, [7, 0]),
+    cost([282, 101_875], [1, 4], 2, [5, 0]),
+];
+
+impl fmt::Display for RequestCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cost([{}, {}], [{}, {}], {}, [{}, {}])",
+            self.allocations,
+            self.allocated_bytes,
+            self.reads,
+            self.writes,
+            self.audited,
+            self.cached,
+            self.stored
+        )
+    }
+}
+
+impl RequestCost {
+    /// Returns whether the budget describes the cost. The use of memory differs by a percent
+    /// between two runs, and a commit differs by a write of the log.
+    fn fits(self, measured: Self) -> bool {
+        let is_near = |budget: u64, measured: u64, room: u64| budget.abs_diff(measured) <= room;
+        is_near(self.allocations, measured.allocations, 1 + self.allocations / 100)
+            && is_near(self.allocated_bytes, measured.allocated_bytes, self.allocated_bytes / 25)
+            && is_near(self.writes, measured.writes, self.writes / 16)
+            && self.reads == measured.reads
+            && self.audited == measured.audited
+            && self.cached == measured.cached
+            && self.stored == measured.stored
+    }
+}
+
+/// A server with counters and one connection.
+struct CountedServer {
+    bulkhead: Bulkhead,
+    counters: Counters,
+    connection: Connection,
+}
+
+impl CountedServer {
+    async fn start() -> (Self, Prepared) {
+        let counters = Counters::new();
+        let mut bulkhead = Bulkhead::prepared(fault_binary(), Folder::new("data"));
+        bulkhead.start_with(&counters.over()).expect("the server starts");
+        let prepared = Prepared::of(&bulkhead.root());
+        let address = bulkhead.url().trim_start_matches("http://").parse().expect("an address");
+        let connection = Connection::open(address).await;
+        (Self { bulkhead, counters, connection }, prepared)
+    }
+
+    async fn repeat(&mut self, request: &[u8], times: u64) {
+        for _ in 0..times {
+            self.connection.exchange(request).await;
+        }
+    }
+
+    async fn measure(&mut self, request: &[u8]) -> RequestCost {
+        self.repeat(request, WARM_UP).await;
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            let before = self.counters.read();
+            self.repeat(request, REQUESTS).await;
+            rounds.push(difference(self.counters.read(), before));
+        }
+        let least = |count: fn(&LibraryCounts) -> u64| {
+            rounds.iter().map(count).min().expect("a round") / REQUESTS
+        };
+        let (lines, records) = (self.lines(), self.records());
+        self.repeat(request, REQUESTS).await;
+        let audited = (self.lines() - lines) / REQUESTS;
+        let [cached, stored] = self.records();
+        RequestCost {
+            allocations: least(|counts| counts.allocations),
+            allocated_bytes: least(|counts| counts.allocated_bytes),
+            reads: least(|counts| counts.reads),
+            writes: least(|counts| counts.writes),
+            audited,
+            cached: (cached - records[0]) / REQUESTS,
+            stored: (stored - records[1]) / REQUESTS,
+        }
+    }
+
+    fn lines(&self) -> u64 {
+        let path = self.bulkhead.data().join("audit.log");
+        let text = std::fs::read_to_string(path).expect("the audit's file");
+        text.lines().count() as u64
+    }
+
+    /// Returns the numbers of records that were read from memory, and from the database.
+    fn records(&self) -> [u64; 2] {
+        let mut socket = Socket::open(&self.bulkhead);
+        socket.send(format!(
+            "GET /v1/sys/metrics?format=prometheus HTTP/1.1\r\nHost: {}\r\n\
+             X-Vault-Token: {ROOT}\r\nConnection: close\r\n\r\n",
+            self.bulkhead.address()
+        ));
+        let text = socket.until_closed(PATIENCE).expect("an answer");
+        ["hit", "miss"].map(|outcome| {
+            let series = format!("bulkhead_store_cache_reads_total{{outcome=\"{outcome}\"}} ");
+            let value = text.lines().find_map(|line| line.strip_prefix(&series));
+            value.expect("a counter of the records").parse().expect("a whole number")
+        })
+    }
+}
+
+fn difference(after: LibraryCounts, before: LibraryCounts) -> LibraryCounts {
+    LibraryCounts {
+        allocations: after.allocations - before.allocations,
+        allocated_bytes: after.allocated_bytes - before.allocated_bytes,
+        reads: after.reads - before.reads,
+        writes: after.writes - before.writes,
+        waits: after.waits - before.waits,
+    }
+}
+
+#[tokio::test]
+async fn request_costs_agree_with_budgets() {
+    let _on_files = storage::on_files();
+    let (mut server, prepared) = CountedServer::start().await;
+    let mut wrong = Vec::new();
+    for (standard, budget) in STANDARD.iter().zip(BUDGETS) {
+        let measured = server.measure(&(standard.request)(&prepared)).await;
+        println!("    {measured},  // {}", standard.name);
+        if !budget.fits(measured) {
+            wrong.push(format!("{}: measured {measured}, budget {budget}", standard.name));
+        }
+    }
+    assert!(wrong.is_empty(), "costs that the table does not have:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,97 @@
+/* Counts what a server asks of the C library: memory, reads, writes, and waits. Loaded with
+ * LD_PRELOAD into the build with failpoints, which allocates with the C library.
+ *
+ * BULKHEAD_COUNTS names a file of five numbers, which the library maps and counts in: allocations,
+ * their bytes, reads, writes, and waits for events.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum count { ALLOCATIONS, BYTES, READS, WRITES, WAITS, COUNTS };
+
+/* Counts before the file is mapped, which nobody reads. */
+static uint64_t unmapped[COUNTS];
+static uint64_t *counts = unmapped;
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+__attribute__((constructor)) static void map(void) {
+    const char *path = getenv("BULKHEAD_COUNTS");
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    int access = PROT_READ | PROT_WRITE;
+    void *mapped = mmap(NULL, COUNTS * sizeof(uint64_t), access, MAP_SHARED, file, 0);
+    if (mapped != MAP_FAILED) counts = mapped;
+    close(file);
+}
+
+static void add(enum count which, uint64_t number) {
+    __atomic_fetch_add(&counts[which], number, __ATOMIC_RELAXED);
+}
+
+static void allocated(size_t bytes) {
+    add(ALLOCATIONS, 1);
+    add(BYTES, bytes);
+}
+
+void *malloc(size_t bytes) {
+    allocated(bytes);
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t number, size_t bytes) {
+    allocated(number * bytes);
+    return __libc_calloc(number, bytes);
+}
+
+void *realloc(void *old, size_t bytes) {
+    allocated(bytes);
+    return __libc_realloc(old, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    allocated(bytes);
+    return __libc_memalign(alignment, bytes);
+}
+
+int posix_memalign(void **place, size_t alignment, size_t bytes) {
+    allocated(bytes);
+    *place = __libc_memalign(alignment, bytes);
+    return *place ? 0 : ENOMEM;
+}
+
+/* Defines a function that counts, and calls the function of the C library. */
+#define COUNTED(which, type, name, parameters, arguments)                                          \
+    type name parameters {                                                                         \
+        static type(*real) parameters;                                                             \
+        if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name);                             \
+        add(which, 1);                                                                             \
+        return real arguments;                                                                     \
+    }
+
+COUNTED(READS, ssize_t, read, (int file, void *to, size_t bytes), (file, to, bytes))
+COUNTED(READS, ssize_t, recv, (int file, void *to, size_t bytes, int flags),
+        (file, to, bytes, flags))
+COUNTED(READS, ssize_t, pread64, (int file, void *to, size_t bytes, off64_t at),
+        (file, to, bytes, at))
+COUNTED(WRITES, ssize_t, write, (int file, const void *from, size_t bytes), (file, from, bytes))
+COUNTED(WRITES, ssize_t, send, (int file, const void *from, size_t bytes, int flags),
+        (file, from, bytes, flags))
+COUNTED(WRITES, ssize_t, writev, (int file, const struct iovec *from, int number),
+        (file, from, number))
+COUNTED(WRITES, ssize_t, pwrite64, (int file, const void *from, size_t bytes, off64_t at),
+        (file, from, bytes, at))
+COUNTED(WAITS, int, epoll_wait, (int file, struct epoll_event *events, int most, int time),
+        (file, events, most, time))

@@ -1,0 +1,67 @@
+//! Counts of what a server asks of the C library, for budgets of requests.
+//!
+//! The build with failpoints allocates with the C library, so that a preloaded library sees each
+//! allocation; the server that people run has its own allocator.
+
+use crate::paths::Folder;
+use crate::preload;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Number of counters of `counts.c`.
+const COUNTERS: usize = 5;
+
+/// Sums since the start of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryCounts {
+    pub allocations: u64,
+    pub allocated_bytes: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// Waits for events of the network.
+    pub waits: u64,
+}
+
+/// The counters of one server.
+pub struct Counters(Folder);
+
+impl Counters {
+    pub fn new() -> Self {
+        let counters = Self(Folder::new("counts"));
+        fs::write(counters.file(), [0; 8 * COUNTERS]).expect("the counters' file is written");
+        counters
+    }
+
+    /// Environment of a server with these counters.
+    pub fn over(&self) -> Vec<(&'static str, String)> {
+        static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| preload::compile("counts"));
+        vec![
+            ("LD_PRELOAD", library.display().to_string()),
+            ("BULKHEAD_COUNTS", self.file().display().to_string()),
+        ]
+    }
+
+    pub fn read(&self) -> LibraryCounts {
+        let bytes = fs::read(self.file()).expect("the counters' file is read");
+        let numbers: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|one| u64::from_ne_bytes(one.try_into().expect("eight bytes")))
+            .collect();
+        let [allocations, allocated_bytes, reads, writes, waits] = numbers[..] else {
+            panic!("the file has {COUNTERS} numbers");
+        };
+        LibraryCounts { allocations, allocated_bytes, reads, writes, waits }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("counts")
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
