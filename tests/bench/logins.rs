@@ -12,15 +12,15 @@ mod bare;
 mod figures;
 mod load;
 mod rounds;
+mod standard;
 
 use bare::Bare;
-use bulkhead_tests::cloud_b::now;
 use bulkhead_tests::paths::{guest, target};
-use bulkhead_tests::signer::Signer;
 use bulkhead_tests::{Bulkhead, Client};
 use load::{AnswerLengths, Target};
 use rounds::{report, rounds};
 use serde_json::{Value, json};
+use standard::{approle, jwt};
 use std::time::Duration;
 
 const CONNECTIONS: [usize; 2] = [1, 16];
@@ -100,37 +100,4 @@ fn configure(root: &Client) {
     for token_type in ["service", "batch"] {
         root.write(&format!("auth/{token_type}/users/amy"), &amy).expect(204);
     }
-}
-
-/// Writes two roles of `approle`, and returns a login of each role: the first role gives service
-/// tokens, the second role batch tokens.
-fn approle(root: &Client) -> [Value; 2] {
-    ["service", "batch"].map(|kind| {
-        let role = format!("auth/approle/role/{kind}");
-        root.write(&role, &json!({ "token_type": kind, "token_ttl": "1h" })).expect(204);
-        let role_id = root.read(&format!("{role}/role-id")).expect(200);
-        let secret_id = root.write(&format!("{role}/secret-id"), &json!({})).expect(200);
-        json!({
-            "role_id": role_id.body["data"]["role_id"],
-            "secret_id": secret_id.body["data"]["secret_id"],
-        })
-    })
-}
-
-/// Writes a key and two roles of `jwt`, and returns a login of each role: the first role gives
-/// service tokens, the second role batch tokens.
-fn jwt(root: &Client) -> [Value; 2] {
-    let signer = Signer::new("k1");
-    let config = json!({ "jwt_validation_pubkeys": signer.certificate() });
-    root.write("auth/jwt/config", &config).expect(204);
-    let claims = json!({ "sub": "web", "aud": "bulkhead", "iat": now(), "exp": now() + 86_400 });
-    let token = signer.token(&claims);
-    ["service", "batch"].map(|kind| {
-        let role = json!({
-            "user_claim": "sub", "bound_audiences": "bulkhead", "token_type": kind,
-            "token_ttl": "1h",
-        });
-        root.write(&format!("auth/jwt/role/{kind}"), &role).expect(204);
-        json!({ "role": kind, "jwt": token })
-    })
 }

@@ -1,5 +1,5 @@
 //! The standard requests, and the mounts, roles and tokens for them.
-#![allow(dead_code, reason = "the benchmark and the budgets use a part each")]
+#![allow(dead_code, reason = "benchmarks and budgets use a part each")]
 
 use crate::load::{self, AnswerLengths};
 use bulkhead_tests::Client;
@@ -115,9 +115,9 @@ fn token(root: &Client) -> String {
     answer.body["auth"]["client_token"].as_str().expect("a token").to_owned()
 }
 
-/// Writes a role of `approle` for each kind of token. The secret ids have no limit of uses, so that
-/// a login writes only its token.
-fn approle(root: &Client) -> [Value; 2] {
+/// Writes a role of `approle` for each kind of token, and returns a login of each role. The secret
+/// ids have no limit of uses, so that a login writes only its token.
+pub fn approle(root: &Client) -> [Value; 2] {
     ["service", "batch"].map(|kind| {
         let role = format!("auth/approle/role/{kind}");
         root.write(&role, &json!({ "token_type": kind, "token_ttl": "1h" })).expect(204);
@@ -130,8 +130,8 @@ fn approle(root: &Client) -> [Value; 2] {
     })
 }
 
-/// Writes a key and a role of `jwt` for each kind of token.
-fn jwt(root: &Client) -> [Value; 2] {
+/// Writes a key and a role of `jwt` for each kind of token, and returns a login of each role.
+pub fn jwt(root: &Client) -> [Value; 2] {
     let signer = Signer::new("k1");
     let config = json!({ "jwt_validation_pubkeys": signer.certificate() });
     root.write("auth/jwt/config", &config).expect(204);

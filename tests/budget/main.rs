@@ -175,7 +175,6 @@ fn difference(after: LibraryCounts, before: LibraryCounts) -> LibraryCounts {
         allocated_bytes: after.allocated_bytes - before.allocated_bytes,
         reads: after.reads - before.reads,
         writes: after.writes - before.writes,
-        waits: after.waits - before.waits,
     }
 }
 

@@ -1,8 +1,8 @@
-/* Counts what a server asks of the C library: memory, reads, writes, and waits. Loaded with
+/* Counts what a server asks of the C library: memory, reads and writes. Loaded with
  * LD_PRELOAD into the build with failpoints, which allocates with the C library.
  *
- * BULKHEAD_COUNTS names a file of five numbers, which the library maps and counts in: allocations,
- * their bytes, reads, writes, and waits for events.
+ * BULKHEAD_COUNTS names a file of four numbers, which the library maps and counts in: allocations,
+ * their bytes, reads and writes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,13 +10,12 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum count { ALLOCATIONS, BYTES, READS, WRITES, WAITS, COUNTS };
+enum count { ALLOCATIONS, BYTES, READS, WRITES, COUNTS };
 
 /* Counts before the file is mapped, which nobody reads. */
 static uint64_t unmapped[COUNTS];
@@ -100,5 +99,3 @@ COUNTED(WRITES, ssize_t, writev, (int file, const struct iovec *from, int number
         (file, from, number))
 COUNTED(WRITES, ssize_t, pwrite64, (int file, const void *from, size_t bytes, off64_t at),
         (file, from, bytes, at))
-COUNTED(WAITS, int, epoll_wait, (int file, struct epoll_event *events, int most, int time),
-        (file, events, most, time))

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// Number of counters of `counts.c`.
-const COUNTERS: usize = 5;
+const COUNTERS: usize = 4;
 
 /// Sums since the start of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,6 @@ pub struct LibraryCounts {
     pub allocated_bytes: u64,
     pub reads: u64,
     pub writes: u64,
-    /// Waits for events of the network.
-    pub waits: u64,
 }
 
 /// The counters of one server.
@@ -49,10 +47,10 @@ impl Counters {
             .chunks_exact(8)
             .map(|one| u64::from_ne_bytes(one.try_into().expect("eight bytes")))
             .collect();
-        let [allocations, allocated_bytes, reads, writes, waits] = numbers[..] else {
+        let [allocations, allocated_bytes, reads, writes] = numbers[..] else {
             panic!("the file has {COUNTERS} numbers");
         };
-        LibraryCounts { allocations, allocated_bytes, reads, writes, waits }
+        LibraryCounts { allocations, allocated_bytes, reads, writes }
     }
 
     fn file(&self) -> PathBuf {
