@@ -13,6 +13,7 @@ use crate::postgres::PostgresDatabase;
 use bulkhead_place::options::FlushPolicy;
 use bulkhead_place::postgres_place::PostgresServer;
 use stalling_relay::StallingRelay;
+use tokio::task::JoinHandle;
 use two_servers::TwoServers;
 
 /// Maximum time until a node serves again: five seconds, and more for a busy machine.
@@ -82,17 +83,7 @@ async fn visible_commit_is_answered_only_with_standby() {
     let mut servers = TwoServers::start();
     let scratch = servers.scratch().await;
     let store = open_shared(&scratch, IDLE).await.unwrap();
-    let database = PostgresDatabase::open(&place(&scratch), FlushPolicy::EveryCommit).await;
-    let database = database.unwrap();
-    end_standby(&mut servers, &database).await;
-    let mut unit = store.begin();
-    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
-    let commit = tokio::spawn(unit.commit());
-    end_waiting_commit(&database).await;
-    while database.query(WAITING_COMMITS).await.is_empty() {
-        assert!(!commit.is_finished(), "answered without the standby");
-        tokio::task::yield_now().await;
-    }
+    let commit = show_commit_without_standby(&mut servers, &place(&scratch), &store).await;
     servers.start_standby();
     commit.await.unwrap().unwrap();
     assert_eq!(body(&store, &data("a")).await.unwrap(), "1");
@@ -107,16 +98,7 @@ async fn visible_commit_that_failover_loses_is_not_answered() {
     let scratch = servers.scratch().await;
     let moving = behind(&scratch, &[relay.port]);
     let store = open_shared(&moving, IDLE).await.unwrap();
-    let database = PostgresDatabase::open(&place(&scratch), FlushPolicy::EveryCommit).await;
-    let database = database.unwrap();
-    end_standby(&mut servers, &database).await;
-    let mut unit = store.begin();
-    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
-    let commit = tokio::spawn(unit.commit());
-    end_waiting_commit(&database).await;
-    while database.query(WAITING_COMMITS).await.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let commit = show_commit_without_standby(&mut servers, &place(&scratch), &store).await;
     servers.stop_primary();
     servers.start_standby();
     servers.promote();
@@ -125,6 +107,26 @@ async fn visible_commit_that_failover_loses_is_not_answered() {
     let stored = store.begin().get(&data("a")).await.unwrap();
     // The committer may have repeated the commit on the promoted standby.
     assert_eq!(answered.is_ok(), stored.is_some(), "{answered:?}");
+}
+
+/// Ends the standby, begins a commit, and ends the session of the commit: the primary shows the
+/// commit. Returns the commit once its inspection waits for the standby.
+async fn show_commit_without_standby(
+    servers: &mut TwoServers,
+    place: &PostgresPlace,
+    store: &Arc<Store>,
+) -> JoinHandle<Result<Option<u64>, StoreFault>> {
+    let database = PostgresDatabase::open(place, FlushPolicy::EveryCommit).await.unwrap();
+    end_standby(servers, &database).await;
+    let mut unit = store.begin();
+    unit.put(data("a"), b"1".to_vec(), IndexColumns::default());
+    let commit = tokio::spawn(unit.commit());
+    end_waiting_commit(&database).await;
+    while database.query(WAITING_COMMITS).await.is_empty() {
+        assert!(!commit.is_finished(), "answered without the standby");
+        tokio::task::yield_now().await;
+    }
+    commit
 }
 
 /// Ends the standby. A standby that was killed may receive for a moment.
