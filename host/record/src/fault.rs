@@ -31,6 +31,13 @@ pub enum StoreFault {
     /// This process may not open the directory or its database: locked by another process, written
     /// in another format, damaged.
     Refused(String),
+    /// The data have the format `found`, which this version does not read. Nothing was written.
+    OtherFormat {
+        /// Format of the data.
+        found: String,
+        /// Format that this version reads.
+        known: &'static str,
+    },
     /// The given key does not open the data. Nothing was written.
     WrongKey,
 }
@@ -56,6 +63,11 @@ impl fmt::Display for StoreFault {
                 "the data were sealed with another key or for another cluster; give the right key \
                  or shares, or choose another data directory",
             ),
+            StoreFault::OtherFormat { found, known } => write!(
+                out,
+                "the data have format {found:?} and this version reads {known:?}; use the version \
+                 that wrote the data"
+            ),
             StoreFault::Unavailable(what)
             | StoreFault::Refused(what)
             | StoreFault::OverLimit(what)
@@ -73,6 +85,7 @@ impl From<StoreFault> for Failure {
         let kind = match fault {
             StoreFault::Conflict => FailureKind::Conflict,
             StoreFault::Unavailable(_) => FailureKind::Unavailable,
+            StoreFault::OtherFormat { .. } => FailureKind::OtherVersion,
             StoreFault::TooLarge(_) => FailureKind::TooLarge,
             StoreFault::OverLimit(_) => FailureKind::RateLimited,
             StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => {
@@ -99,6 +112,7 @@ mod tests {
             (StoreFault::TooLarge("9 records".into()), FailureKind::TooLarge),
             (StoreFault::OverLimit("9 bytes".into()), FailureKind::RateLimited),
             (StoreFault::WrongKey, FailureKind::Internal),
+            (StoreFault::OtherFormat { found: "3".into(), known: "2" }, FailureKind::OtherVersion),
         ] {
             let text = fault.to_string();
             assert_eq!(Failure::from(fault), Failure::new(kind, text).recordable());

@@ -296,12 +296,8 @@ pub(crate) fn of_own_format(rows: &MetaRows, path: &Path) -> Result<StoreIdentit
     }
     let format = rows.get(row::FORMAT).map_or(b"unknown".as_slice(), Vec::as_slice);
     if format != FORMAT.as_bytes() {
-        return Err(StoreFault::Refused(format!(
-            "the data in {} has format {:?} and this version reads {FORMAT:?}; use the version \
-             that wrote the data",
-            path.display(),
-            String::from_utf8_lossy(format)
-        )));
+        let found = String::from_utf8_lossy(format).into_owned();
+        return Err(StoreFault::OtherFormat { found, known: FORMAT });
     }
     StoreIdentity::of_rows(rows, path)
 }

@@ -39,6 +39,8 @@ pub enum FailureKind {
     Unavailable,
     /// A conflict with a concurrent change that persisted through all retries: 503.
     Conflict,
+    /// Stored data that another version of Bulkhead wrote and this version does not read: 503.
+    OtherVersion,
     /// A bug or fault of the server, rolled back: 500.
     Internal,
 }
@@ -59,7 +61,7 @@ impl FailureKind {
             Self::HeadersTooLarge => 431,
             Self::Internal => 500,
             Self::Unreachable | Self::TimedOut => 502,
-            Self::Unavailable | Self::Conflict => 503,
+            Self::Unavailable | Self::Conflict | Self::OtherVersion => 503,
         }
     }
 
@@ -80,6 +82,7 @@ impl FailureKind {
             Self::TimedOut => "timed-out",
             Self::Unavailable => "unavailable",
             Self::Conflict => "conflict",
+            Self::OtherVersion => "other-version",
             Self::Internal => "internal",
         }
     }
@@ -101,6 +104,7 @@ impl FailureKind {
             "timed-out" => Self::TimedOut,
             "unavailable" => Self::Unavailable,
             "conflict" => Self::Conflict,
+            "other-version" => Self::OtherVersion,
             _ => Self::Internal,
         }
     }
@@ -245,6 +249,7 @@ mod tests {
             FailureKind::TimedOut,
             FailureKind::Unavailable,
             FailureKind::Conflict,
+            FailureKind::OtherVersion,
             FailureKind::Internal,
         ];
         for kind in kinds {

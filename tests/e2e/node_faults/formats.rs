@@ -39,7 +39,7 @@ fn newer_format_refuses_a_start_and_changes_nothing() {
         let printed = group.nodes[index].printed().len();
         let status = group.nodes[index].start_with(&[]).expect_err("the server does not start");
         assert_eq!(status.code(), Some(1));
-        for part in [format!("has format \"{}\"", format + 1), "use the version".to_owned()] {
+        for part in [format!("have format \"{}\"", format + 1), "use the version".to_owned()] {
             group.nodes[index].wait_for_print_after(printed, &part);
         }
     }
@@ -60,12 +60,15 @@ fn running_node_serves_newer_format_until_sealed() {
     until_true("the other node reads it", SOON, || round_of(&other, "secret/a") == 2);
     other.write("sys/seal", &json!({})).expect(204);
     let nobody = group.nodes[1].client(None);
-    for key in &group.operators.keys[..group.operators.threshold] {
-        let body = json!({ "key": key }).to_string();
-        nobody.attempt("POST", "sys/unseal", body.as_bytes()).expect("an answer");
+    let keys = &group.operators.keys[..group.operators.threshold];
+    let (last, others) = keys.split_last().expect("a key");
+    for key in others {
+        nobody.write("sys/unseal", &json!({ "key": key })).expect(200);
     }
+    let newer = format!("the data have format \"{}\" and this version reads", format + 1);
+    nobody.write("sys/unseal", &json!({ "key": last })).refused(503, &newer);
     assert_eq!(seal_status(&group.nodes[1])["sealed"], true);
-    group.nodes[1].wait_for_print("has format");
+    group.nodes[1].wait_for_print(&newer);
     assert_eq!(round_of(&one, "secret/a"), 2);
     set_format(&database, format);
     assert!(group.nodes[1].stop());

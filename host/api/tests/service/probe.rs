@@ -464,6 +464,7 @@ async fn older_schema_is_migrated_once_and_newer_refused() {
     let directory = bed.stop().await;
     set_schema(&directory, "probe/", 9).await;
     let refused = Bed::try_open(directory.clone()).await.err().unwrap();
+    assert_eq!(refused.kind.status(), 503);
     assert!(
         refused.message.contains("newer version of probe (schema 9, this one knows 1)"),
         "{refused}"

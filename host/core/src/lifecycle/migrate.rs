@@ -8,7 +8,7 @@ use crate::mounts::{Mount, MountPhase, MountRecord, UnfinishedMigration, Version
 use bulkhead_access::log::cause;
 use bulkhead_sandbox::Publisher;
 use bulkhead_store::StoreFault;
-use bulkhead_wire::failure::Failure;
+use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::log_level::LogLevel;
 use std::sync::Arc;
 
@@ -61,12 +61,12 @@ pub(super) async fn migrate(core: &Arc<Core>, mount: &Arc<Mount>) -> Result<(), 
     }
     let path = &mount.record.path;
     if stored > wanted {
-        return Err(Failure::internal(format!(
+        let why = format!(
             "mount {path} was written by a newer version of {} (schema {stored}, this one knows \
              {wanted}); start that version",
             mount.record.kind
-        ))
-        .recordable());
+        );
+        return Err(Failure::new(FailureKind::OtherVersion, why).recordable());
     }
     let claim = claim_mount_in_turn(core, &mount.record).await?;
     match core.mounts.by_uuid(&mount.record.uuid) {
