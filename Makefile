@@ -5,7 +5,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-mysql fault fuzz bench bench-against lint build build-fault build-tests \
-	dist plugins precompiler compiled guests golden demo-postgres toolchain
+	dist dist-pgo plugins precompiler compiled guests golden demo-postgres toolchain
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
@@ -34,8 +34,10 @@ FOLDERS = $(CURDIR)=/bulkhead $(CARGO_FOLDER)=/cargo $(RUST_SOURCE)=/rustc/$(RUS
 left = $(firstword $(subst =, ,$(1)))
 # $(1) cargo's setting with the compiler's flags. The `dev` server keeps the folders: other flags
 # than those of plain `cargo build` would compile everything a second time.
-renamed = --config '$(1)=[$(foreach pair,$(FOLDERS),"--remap-path-prefix=$(pair)",)]'
-DIST = --profile dist $(call renamed,build.rustflags)
+renamed = --config '$(1)=[$(foreach pair,$(FOLDERS),"--remap-path-prefix=$(pair)",)$(2)]'
+# $(1) a profile without folders of this machine, $(2) more flags of the compiler.
+flagged = --profile $(1) $(call renamed,build.rustflags,$(foreach flag,$(2),"$(flag)",))
+DIST = $(call flagged,dist)
 # Every native build names the whole workspace: with `-p x` cargo chooses fewer features for some
 # dependencies and compiles them, and everything above them, a second time.
 CARGO_BUILD := cargo build --workspace
@@ -54,12 +56,39 @@ build: compiled ## target/debug/bulkhead, and the official components beside it
 
 dist: compiled ## target/dist/bulkhead, the optimised build for production and benchmarks
 	@$(STEP) 'server, dist profile' $(CARGO_BUILD) $(DIST) --bin bulkhead
+	$(call without_folders,$(TARGET)/dist/bulkhead)
+
+# Profile-guided optimisation: a server that counts its branches answers the standard requests on
+# each storage and over TLS, and the compiler then arranges the code by these counts. Code that the
+# load does not reach is compiled for size, so that a new way to serve belongs into the load. The
+# counts are written while the server runs (%c), because the benchmarks kill their servers.
+COUNTS := $(abspath $(TARGET))/counted/counts
+COUNT := -Cprofile-generate=$(COUNTS) -Cllvm-args=-runtime-counter-relocation
+PROFDATA = $(shell rustc --print target-libdir)/../bin/llvm-profdata
+dist-pgo: compiled ## target/dist-pgo/bulkhead, as dist, with the counts of a load: twice as long
+	@[ -x $(PROFDATA) ] || rustup component add llvm-tools
+	@$(STEP) 'server that counts' $(CARGO_BUILD) $(call flagged,counted,$(COUNT)) --bin bulkhead
+	@rm -rf $(COUNTS)
+	@tests/servers/install.sh postgres
+	@for storage in sqlite postgresql; do \
+	    LLVM_PROFILE_FILE=$(COUNTS)/$$storage-%c%p.profraw BULKHEAD_TEST_STORAGE=$$storage \
+	    BULKHEAD_TEST_BINARY=$(TARGET)/counted/bulkhead $(STEP) "counts on $$storage" \
+	        cargo bench --workspace --profile dev --bench standard_requests --bench tls; \
+	done
+	@$(PROFDATA) merge --output $(COUNTS)/all.profdata $(COUNTS)/*.profraw
+	@$(STEP) 'server, dist-pgo profile' \
+	    $(CARGO_BUILD) $(call flagged,dist-pgo,-Cprofile-use=$(COUNTS)/all.profdata) --bin bulkhead
+	$(call without_folders,$(TARGET)/dist-pgo/bulkhead)
+
+# Fails if the binary $(1) names a folder of this machine.
+define without_folders
 	@for folder in $(filter-out /,$(HOME)) $(foreach pair,$(FOLDERS),$(call left,$(pair))); do \
-	    if grep -qaE "(^|[^[:alnum:]_/.-])$$folder/" $(TARGET)/dist/bulkhead; then \
-	        echo "$(TARGET)/dist/bulkhead names the folder $$folder of this machine:" \
+	    if grep -qaE "(^|[^[:alnum:]_/.-])$$folder/" $(1); then \
+	        echo "$(1) names the folder $$folder of this machine:" \
 	            "unset RUSTFLAGS, or add the folder to FOLDERS in the Makefile" >&2; exit 1; \
 	    fi; \
 	done
+endef
 
 # Components do not wait for the libraries of the host, nor these for them.
 compiled:

@@ -62,9 +62,11 @@ pub fn in_version(name: &str, version: &str) -> Vec<u8> {
     with_text(guest(name), &format!("{name}1.0.0"), &format!("{name}{version}"))
 }
 
-/// Path of the server's binary. Fails if the binary is missing.
+/// Path of the server's binary, or the path in `BULKHEAD_TEST_BINARY`. Fails if the binary is
+/// missing.
 pub fn binary() -> PathBuf {
-    built("bulkhead", "make build")
+    let other = std::env::var_os("BULKHEAD_TEST_BINARY").map(PathBuf::from);
+    other.unwrap_or_else(|| built("bulkhead", "make build"))
 }
 
 /// Path of the server's binary with failpoints.
