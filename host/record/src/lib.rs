@@ -6,8 +6,8 @@
 //! unseal key may be split into shares, of which a threshold suffices.
 //!
 //! The types in which a database reads and writes records (`rows`, `due`, `raw_record`,
-//! `committed_state`) and the file format of snapshots (`archive`, `row_format`) are here as well.
-//! This crate knows neither a database nor a unit of work.
+//! `committed_state`) and the file format of snapshots (`archive`, `row_format`,
+//! `snapshot_manifest`) are here as well. This crate knows neither a database nor a unit of work.
 //!
 //! The modules in order: a module imports only from modules to its left. `tests/tidy` reads the
 //! order from this page.
@@ -15,7 +15,7 @@
 //! ```text
 //! body → failpoint → meta_rows → record → fault → stored_limit → range → cipher → shamir
 //! → keyring → root_seals → seal → rows → due → raw_record → committed_state → archive
-//! → archive_reader → row_format
+//! → archive_reader → row_format → snapshot_manifest
 //! ```
 
 pub mod archive;
@@ -36,4 +36,5 @@ pub mod row_format;
 pub mod rows;
 pub mod seal;
 pub mod shamir;
+pub mod snapshot_manifest;
 pub mod stored_limit;

@@ -11,6 +11,9 @@ pub type MetaRows = BTreeMap<String, Vec<u8>>;
 /// nothing.
 pub type MetaChange = (&'static str, Option<Vec<u8>>);
 
+/// The only format of the store's data that this version reads and writes.
+pub const FORMAT: &str = "2";
+
 /// Name of the row with the sealed keyring.
 pub const KEYRING: &str = "keyring";
 

@@ -16,7 +16,7 @@ use bulkhead_place::directory;
 use bulkhead_record::cipher::{self, ClusterId, SealKey};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::keyring::{Keyring, RootKey};
-use bulkhead_record::meta_rows::{MetaChange, MetaRows};
+use bulkhead_record::meta_rows::{FORMAT, MetaChange, MetaRows};
 use bulkhead_record::root_seals::{AutomaticRoot, DataSeals, FirstKeys, HolderSeal};
 use bulkhead_record::seal::Seal;
 use bulkhead_wire::hexadecimal;
@@ -25,9 +25,6 @@ pub(crate) use meta::{
     migration_row, restore_rows, restored_row, time_row,
 };
 use meta::{number, row};
-
-/// The only format that this version reads and writes.
-pub(crate) const FORMAT: &str = "2";
 
 /// The rows of `meta` in the format of this version. Only the keys are secret, and the keys are
 /// sealed.

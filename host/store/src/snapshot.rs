@@ -15,7 +15,6 @@
 mod building;
 mod check;
 mod key_file;
-mod manifest;
 mod reading;
 mod restore;
 mod save;
@@ -23,11 +22,11 @@ mod save;
 mod tests;
 
 pub(crate) use bulkhead_record::row_format::push_record;
+pub use bulkhead_record::snapshot_manifest::SnapshotManifest;
 pub use check::{
     CheckReport, DataDamage, OpenedRecord, check_directory, check_snapshot, check_store,
 };
 pub use key_file::{read_key_file, read_keys};
-pub use manifest::SnapshotManifest;
 pub use reading::{SnapshotSummary, inspect_snapshot, inspect_snapshot_while};
 pub use restore::{CheckedSnapshot, PreparedRestore, RestoreConditions, restore_store};
 pub use save::{SnapshotOrigin, SnapshotStream};

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use futures_util::TryStreamExt as _;
 
-use super::manifest::SnapshotManifest;
 use super::reading::{open, read_snapshot};
 use crate::database::{DatabasePlace, DatabaseReader};
 use crate::identity::{self, StoreIdentity};
@@ -17,12 +16,13 @@ use bulkhead_record::archive::SUMS_PURPOSE;
 use bulkhead_record::archive_reader::damaged;
 use bulkhead_record::cipher::SealKey;
 use bulkhead_record::fault::StoreFault;
-use bulkhead_record::meta_rows::MetaRows;
+use bulkhead_record::meta_rows::{FORMAT, MetaRows};
 use bulkhead_record::raw_record::RawRecord;
 use bulkhead_record::record::Address;
 use bulkhead_record::row_format::SnapshotRow;
 use bulkhead_record::seal::Seal;
 use bulkhead_record::shamir::{KeyShare, SealConfig, ShareCollector, ShareProgress};
+use bulkhead_record::snapshot_manifest::SnapshotManifest;
 
 /// Maximum number of damages that a report names; the others are counted.
 const MAX_DAMAGES: usize = 1_000;
@@ -239,7 +239,7 @@ pub(super) fn read_identity(
     path: &Path,
 ) -> Result<StoreIdentity, StoreFault> {
     let rows: MetaRows = rows.iter().cloned().collect();
-    if rows.get("format").map(Vec::as_slice) != Some(identity::FORMAT.as_bytes()) {
+    if rows.get("format").map(Vec::as_slice) != Some(FORMAT.as_bytes()) {
         return Err(damaged("the rows of the store's identity are of another format"));
     }
     StoreIdentity::of_rows(&rows, path)

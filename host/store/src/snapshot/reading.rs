@@ -7,12 +7,12 @@ use std::path::Path;
 use aws_lc_rs::digest;
 use bulkhead_wire::hexadecimal;
 
-use super::manifest::SnapshotManifest;
 use bulkhead_place::directory::file_failure;
 use bulkhead_record::archive::{MANIFEST_NAME, PART_BYTES, state_name};
 use bulkhead_record::archive_reader::{ArchiveEntry, ArchiveItem, ArchiveReader, damaged};
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::row_format::{self, SnapshotRow};
+use bulkhead_record::snapshot_manifest::SnapshotManifest;
 
 /// Maximum number of rows of the store's identity in a snapshot. A server writes about a dozen.
 const MAX_IDENTITY_ROWS: u64 = 256;

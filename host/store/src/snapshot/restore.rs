@@ -17,7 +17,6 @@ use super::building::{
     in_thread, size_of_row,
 };
 use super::check::read_identity;
-use super::manifest::SnapshotManifest;
 use super::reading::{SnapshotSummary, open, read_snapshot};
 use super::save::IdentityRows;
 use crate::data_directory::DataDirectory;
@@ -29,6 +28,7 @@ use bulkhead_record::archive::SUMS_PURPOSE;
 use bulkhead_record::archive_reader::damaged;
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::row_format::SnapshotRow;
+use bulkhead_record::snapshot_manifest::SnapshotManifest;
 
 /// Maximum time by which the time mark of a snapshot may be ahead of the manifest and of the
 /// system's clock, in milliseconds. Store time follows the mark and never goes back.

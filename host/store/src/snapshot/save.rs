@@ -16,7 +16,6 @@ use bulkhead_wire::failure::Failure;
 use futures_util::TryStreamExt as _;
 use tokio::sync::mpsc;
 
-use super::manifest::SnapshotManifest;
 use crate::database::DatabaseReader;
 use crate::identity::StoreIdentity;
 use crate::open_data::OpenData;
@@ -28,6 +27,7 @@ use bulkhead_record::archive::{
 use bulkhead_record::fault::StoreFault;
 use bulkhead_record::meta_rows::MetaRows;
 use bulkhead_record::row_format::{push_identity, push_record};
+use bulkhead_record::snapshot_manifest::SnapshotManifest;
 
 /// Number of pieces that wait for the reader.
 const WAITING_PIECES: usize = 1;

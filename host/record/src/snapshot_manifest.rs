@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::identity;
-use bulkhead_record::archive_reader::damaged;
-use bulkhead_record::fault::StoreFault;
+use crate::archive_reader::damaged;
+use crate::fault::StoreFault;
+use crate::meta_rows::FORMAT;
 
 /// Name of the format, in the member `kind`.
 const KIND: &str = "bulkhead snapshot";
@@ -59,7 +59,7 @@ impl SnapshotManifest {
     /// # Errors
     /// [`StoreFault::Refused`] if the file is of another kind, of a newer version or format, or
     /// lacks a member or has a text of more than 64 characters.
-    pub(super) fn parse(content: &[u8]) -> Result<SnapshotManifest, StoreFault> {
+    pub fn parse(content: &[u8]) -> Result<SnapshotManifest, StoreFault> {
         let json: Value = serde_json::from_slice(content)
             .map_err(|_| damaged("the manifest meta.json is not JSON"))?;
         if json.get("kind").and_then(Value::as_str) != Some(KIND) {
@@ -84,12 +84,12 @@ impl SnapshotManifest {
         };
         let server_version = text("server_version")?;
         let (version, format) = (number("version")?, number("format")?);
-        if version != VERSION || format.to_string() != identity::FORMAT {
+        if version != VERSION || format.to_string() != FORMAT {
             return Err(StoreFault::Refused(format!(
                 "the snapshot has version {version} with store format {format}, and this program \
                  reads version {VERSION} with format {}; use Bulkhead {server_version}, which \
                  took the snapshot",
-                identity::FORMAT
+                FORMAT
             )));
         }
         Ok(SnapshotManifest {
