@@ -6,6 +6,7 @@ mod figures;
 mod load;
 
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::metrics;
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest, Scheduler};
 use figures::{micros, quantile};
 use load::{AnswerLengths, Target};
@@ -123,9 +124,5 @@ fn wake_ups(scheduler: &Scheduler, path: &str, mut record: Value) -> Value {
 }
 
 fn is_parked(scheduler: &Scheduler) -> bool {
-    let request = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
-    let answer = request.with_header("X-Vault-Token", ROOT).send(scheduler.server.address());
-    let text = answer.text();
-    let line = text.lines().find(|line| line.starts_with("bulkhead_core_parked_requests"));
-    line.expect("the gauge of parked requests").ends_with(" 1")
+    metrics::count(&metrics::scrape(&scheduler.server), "bulkhead_core_parked_requests{}") == 1
 }

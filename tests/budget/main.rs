@@ -11,10 +11,9 @@ mod load;
 #[path = "../bench/standard.rs"]
 mod standard;
 
-use bulkhead_tests::bulkhead::ROOT;
 use bulkhead_tests::counts::{Counters, LibraryCounts};
 use bulkhead_tests::paths::{Folder, fault_binary};
-use bulkhead_tests::{Bulkhead, Socket, storage};
+use bulkhead_tests::{Bulkhead, metrics, storage};
 use load::Connection;
 use standard::{Prepared, STANDARD};
 use std::fmt;
@@ -26,8 +25,6 @@ const WARM_UP: u64 = 64;
 const REQUESTS: u64 = 100;
 /// Rounds. The smallest count is the count of the requests: work in the background adds to a count.
 const ROUNDS: usize = 7;
-/// Longest wait for the metrics.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The cost of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,17 +151,10 @@ impl CountedServer {
 
     /// Returns the numbers of records that were read from memory, and from the database.
     fn records(&self) -> [u64; 2] {
-        let mut socket = Socket::open(&self.bulkhead);
-        socket.send(format!(
-            "GET /v1/sys/metrics?format=prometheus HTTP/1.1\r\nHost: {}\r\n\
-             X-Vault-Token: {ROOT}\r\nConnection: close\r\n\r\n",
-            self.bulkhead.address()
-        ));
-        let text = socket.until_closed(PATIENCE).expect("an answer");
+        let text = metrics::scrape(&self.bulkhead);
         ["hit", "miss"].map(|outcome| {
-            let series = format!("bulkhead_store_cache_reads_total{{outcome=\"{outcome}\"}} ");
-            let value = text.lines().find_map(|line| line.strip_prefix(&series));
-            value.expect("a counter of the records").parse().expect("a whole number")
+            let series = format!("bulkhead_store_cache_reads_total{{outcome=\"{outcome}\"}}");
+            metrics::count(&text, &series)
         })
     }
 }

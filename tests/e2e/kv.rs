@@ -5,7 +5,7 @@ mod bad_input;
 mod mounts;
 
 use crate::world::World;
-use bulkhead_tests::{Answer, leaks};
+use bulkhead_tests::{Answer, leaks, metrics};
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -105,6 +105,26 @@ fn concurrent_writers_without_version_lose_no_write() {
     });
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=50).collect::<Vec<u64>>());
+}
+
+/// Version 1 of the API reads nothing before it overwrites.
+#[test]
+fn concurrent_overwrites_of_one_secret_never_conflict() {
+    let world = World::empty();
+    world.root.write("sys/mounts/old", &json!({ "type": "kv" })).expect(204);
+    world.root.write("old/app", &json!({ "n": 0 })).expect(204);
+    let conflicts =
+        || metrics::count(&metrics::scrape(&world.bulkhead), "bulkhead_store_conflicts_total{}");
+    let before = conflicts();
+    thread::scope(|scope| {
+        for writer in 1..=WRITERS {
+            let client = world.bulkhead.root();
+            scope.spawn(move || client.write("old/app", &json!({ "n": writer })).expect(204));
+        }
+    });
+    assert_eq!(conflicts(), before);
+    let read = world.root.read("old/app").expect(200);
+    assert!(read.body["data"]["n"].as_u64().is_some_and(|n| n > 0), "{}", read.body);
 }
 
 #[test]

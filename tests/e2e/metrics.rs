@@ -4,6 +4,7 @@
 use crate::world::{SLOW_CREATION, World};
 use bulkhead_tests::Bulkhead;
 use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::metrics::value;
 use bulkhead_tests::operators::Operators;
 use bulkhead_tests::paths::{Folder, binary};
 use bulkhead_tests::socket::Socket;
@@ -49,12 +50,6 @@ pub(crate) fn with_open_metrics() -> Bulkhead {
     let mut server = Bulkhead::prepared(binary(), data).configured(file);
     server.start_again();
     server
-}
-
-/// Returns the value of the series `series`, with its labels; 0 for an absent series.
-fn value(text: &str, series: &str) -> f64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.map_or(0.0, |value| value.parse().expect(series))
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub mod key_service;
 pub mod kubernetes;
 pub mod leaks;
 pub mod mariadb;
+pub mod metrics;
 pub mod node_deployment;
 pub mod operators;
 pub mod paths;

@@ -64,7 +64,7 @@ pub(crate) fn questions_about<'a>(
 
 /// Adds the questions about remembered reads: stamps of records, and keys in ranges.
 fn ask_reads<'a>(questions: &mut StateQuestions<'a>, reads: &'a ReadSet) {
-    questions.stamps.extend(reads.keys().keys());
+    questions.stamps.extend(reads.keys().keys().chain(reads.present()));
     questions.listings.extend(reads.listings().map(|(range, listing)| (range, listing.limit)));
 }
 
@@ -187,6 +187,9 @@ impl<'a> CommitPlan<'a> {
         };
         if let Some((address, _)) = reads.keys().iter().find(is_changed) {
             return Some(ContendedKey::Record(address.clone()));
+        }
+        if let Some(gone) = reads.present().iter().find(|one| self.present(one).is_none()) {
+            return Some(ContendedKey::Record(gone.clone()));
         }
         let is_changed = |(range, listing): &(&KeyRange, &ListedKeys)| {
             let committed = self.committed.listings.get(&(*range, listing.limit));

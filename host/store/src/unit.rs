@@ -14,10 +14,10 @@
 //! version 4, and the component answers 400, because 3 is not the current version. A process that
 //! dies during the commit leaves both records or neither.
 
-mod absence;
 mod begin;
 mod finish;
 mod folder;
+mod presence;
 mod records;
 #[cfg(test)]
 mod tests;
@@ -348,7 +348,7 @@ impl Unit {
                 }
                 (Some(record), _) => {
                     let row = SealedRow::of(self.store.seal(), address, record)?;
-                    if self.parts().any(|part| part.reads.keys().contains_key(address)) {
+                    if self.parts().any(|part| part.reads.has(address)) {
                         let record = Record { stamp: Some(row.stamp), ..record.clone() };
                         writes.in_use.push((address.clone(), row.stamp, record));
                     }

@@ -4,7 +4,7 @@
 //! commits for all requests, so the checks and writes of each commit are bounded.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::revision::RevisedWrites;
@@ -48,6 +48,8 @@ pub(crate) fn check_size(checked: usize, written: usize, bytes: usize) -> Result
 #[derive(Clone, Default)]
 pub(crate) struct ReadSet {
     keys: BTreeMap<Address, Option<Stamp>>,
+    /// Records that must be present, with any content.
+    present: BTreeSet<Address>,
     listings: HashMap<KeyRange, ListedKeys>,
     /// The numbers of folders, by name.
     folders: BTreeMap<String, u64>,
@@ -79,9 +81,28 @@ impl ReadSet {
         address: &Address,
         stamp: Option<Stamp>,
     ) -> Result<(), ContendedKey> {
+        let is_gone = stamp.is_none() && self.present.contains(address);
         let before = self.keys.insert(address.clone(), stamp);
-        if before.is_some_and(|before| before != stamp) {
+        if is_gone || before.is_some_and(|before| before != stamp) {
             return Err(ContendedKey::Record(address.clone()));
+        }
+        Ok(())
+    }
+
+    /// Remembers that the record was present, with any content, or was absent.
+    ///
+    /// # Errors
+    /// The record, if read before and created or deleted since.
+    pub(crate) fn remember_presence(
+        &mut self,
+        address: &Address,
+        is_present: bool,
+    ) -> Result<(), ContendedKey> {
+        match self.keys.get(address) {
+            None if is_present => drop(self.present.insert(address.clone())),
+            Some(Some(_)) if is_present => {}
+            _ if is_present => return Err(ContendedKey::Record(address.clone())),
+            _ => self.remember(address, None)?,
         }
         Ok(())
     }
@@ -149,6 +170,7 @@ impl ReadSet {
     /// A record, range or folder that changed between the two reads.
     pub(crate) fn and(mut self, others: &ReadSet) -> Result<ReadSet, ContendedKey> {
         others.keys.iter().try_for_each(|(address, stamp)| self.remember(address, *stamp))?;
+        others.present.iter().try_for_each(|address| self.remember_presence(address, true))?;
         let mut folders = others.folders.iter();
         folders.try_for_each(|(name, number)| self.remember_folder(name, *number))?;
         for (range, listing) in others.listings.clone() {
@@ -161,14 +183,24 @@ impl ReadSet {
     /// folders.
     pub(crate) fn checked(&self) -> usize {
         let listed = self.listings.values().map(|listing| 1 + listing.keys.len());
-        self.keys.len() + listed.sum::<usize>() + self.folders.len()
+        self.keys.len() + self.present.len() + listed.sum::<usize>() + self.folders.len()
     }
 
     /// Returns `true` if the reads have to be checked even when nothing is written. A single record
     /// or range is consistent by itself; a folder's number stands for a value computed from the
     /// folder.
     pub(crate) fn must_hold(&self) -> bool {
-        self.keys.len() + self.listings.len() > 1 || !self.folders.is_empty()
+        self.keys.len() + self.present.len() + self.listings.len() > 1 || !self.folders.is_empty()
+    }
+
+    /// Returns whether the unit read the record or its presence.
+    pub(crate) fn has(&self, address: &Address) -> bool {
+        self.keys.contains_key(address) || self.present.contains(address)
+    }
+
+    /// Returns the records that must be present, with any content.
+    pub(crate) fn present(&self) -> &BTreeSet<Address> {
+        &self.present
     }
 
     /// Returns the stamps of the remembered records; `None` for absent records.
@@ -181,9 +213,9 @@ impl ReadSet {
         self.listings.iter()
     }
 
-    /// Returns the remembered records if no range was listed.
+    /// Returns the remembered records if no range was listed, and no presence was read.
     pub(crate) fn only_keys(&self) -> Option<&BTreeMap<Address, Option<Stamp>>> {
-        self.listings.is_empty().then_some(&self.keys)
+        (self.listings.is_empty() && self.present.is_empty()).then_some(&self.keys)
     }
 }
 

@@ -1,25 +1,13 @@
 //! `sys/metrics`: the age of passwords, and the results of rotations and check-outs.
 
 use super::DirectoryStage;
-use bulkhead_tests::bulkhead::ROOT;
-use bulkhead_tests::socket::Socket;
+use bulkhead_tests::DirectoryKind;
+use bulkhead_tests::metrics::scrape;
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Bulkhead, DirectoryKind};
 use serde_json::json;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(15);
-
-/// The metrics in Prometheus format, with the response head.
-fn exposed(server: &Bulkhead) -> String {
-    let mut socket = Socket::open(server);
-    socket.send(format!(
-        "GET /v1/sys/metrics?format=prometheus HTTP/1.1\r\nHost: {}\r\nX-Vault-Token: {ROOT}\r\n\
-         Connection: close\r\n\r\n",
-        server.address()
-    ));
-    socket.until_closed(SOON).expect("an answer")
-}
 
 #[test]
 fn metrics_show_password_age_without_account_names() {
@@ -44,10 +32,10 @@ fn metrics_show_password_age_without_account_names() {
         "bulkhead_directory_rotations_total{mount=\"directory/\",outcome=\"done\"} 2",
     ];
     until_true("the accounts were looked at", SOON, || {
-        let shown = exposed(&stage.bulkhead);
+        let shown = scrape(&stage.bulkhead);
         lines.iter().all(|line| shown.contains(line))
     });
-    let shown = exposed(&stage.bulkhead);
+    let shown = scrape(&stage.bulkhead);
     for name in ["svc1", "svc2", "svc3", &password] {
         assert!(!shown.contains(name), "{shown}");
     }

@@ -1,6 +1,7 @@
 //! Blocking reads.
 
 use super::{bed, id, role, secret, token};
+use bulkhead_tests::metrics;
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest, Scheduler};
 use serde_json::{Value, json};
 use std::net::TcpStream;
@@ -26,16 +27,10 @@ pub(super) fn parked(scheduler: &Scheduler) -> usize {
     gauge(scheduler, "bulkhead_core_parked_requests")
 }
 
-/// The value of a host metric.
+/// Returns the value of a host metric.
 pub(super) fn gauge(scheduler: &Scheduler, name: &str) -> usize {
-    let request = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
-    let request = request.with_header("X-Vault-Token", bulkhead_tests::bulkhead::ROOT);
-    let text = request.send(scheduler.server.address()).text();
-    let line = text.lines().find(|line| line.starts_with(name));
-    let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-    let count = value.unwrap_or_else(|| panic!("there is no {name}")) as usize;
-    count
+    let count = metrics::count(&metrics::scrape(&scheduler.server), &format!("{name}{{}}"));
+    usize::try_from(count).expect("a small count")
 }
 
 #[track_caller]

@@ -31,7 +31,7 @@ pub(super) async fn creates(
     caller: Option<&Caller>,
 ) -> Result<bool, Failure> {
     match object_address(destination, route, caller) {
-        Some(address) => Ok(unit.get(&address).await?.is_none()),
+        Some(address) => Ok(!unit.is_present(&address).await?),
         None => Ok(false),
     }
 }

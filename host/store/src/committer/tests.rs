@@ -105,6 +105,25 @@ async fn units_that_wait_meanwhile_share_one_flush() {
 }
 
 #[tokio::test]
+async fn overwrites_of_one_record_share_one_flush() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    writing(&store, "a", "x").commit().await.unwrap();
+    let mut units = Vec::new();
+    for number in 0..50 {
+        let mut unit = writing(&store, "b", number.to_string());
+        assert!(unit.is_present(&data("a")).await.unwrap());
+        unit.put(data("a"), number.to_string().into_bytes(), IndexColumns::default());
+        units.push(unit);
+    }
+    let flushes = store.flushes();
+    assert_eq!(together(&store, units).await, vec![Ok(None); 50]);
+    assert_eq!(store.flushes() - flushes, 2);
+    let written = body(&store, &data("a")).await;
+    assert!(written.is_some() && written == body(&store, &data("b")).await, "{written:?}");
+}
+
+#[tokio::test]
 async fn group_is_bounded_and_oversize_unit_commits_alone() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;

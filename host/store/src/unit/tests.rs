@@ -76,6 +76,60 @@ async fn asserted_absence_takes_no_read_and_conflicts() {
     assert_eq!(third.assert_absent(&data("random")), Err(StoreFault::Conflict));
 }
 
+/// Reads the presence of `role` in `unit`, and overwrites the record without reading it.
+async fn overwrite_present(unit: &mut Unit, body: &str) {
+    assert!(unit.is_present(&data("role")).await.unwrap());
+    write(unit, "role", body);
+}
+
+#[tokio::test]
+async fn overwrites_that_read_presence_alone_never_conflict() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    put(&store, data("role"), "x").await;
+    let (mut first, mut second, mut reader) = (store.begin(), store.begin(), store.begin());
+    overwrite_present(&mut first, "first").await;
+    overwrite_present(&mut second, "second").await;
+    overwrite_present(&mut reader, "of a reader").await;
+    assert_eq!(first.commit().await, Ok(None));
+    assert_eq!(second.commit().await, Ok(None));
+    assert_eq!(body(&store, &data("role")).await.unwrap(), "second");
+    assert_eq!(kept(&store, "role").unwrap(), b"second");
+    // The own write is present, and a read of the content relies on the content.
+    assert!(reader.is_present(&data("role")).await.unwrap());
+    let mut content = store.begin();
+    assert!(content.is_present(&data("role")).await.unwrap());
+    content.get(&data("role")).await.unwrap();
+    write(&mut content, "other", "y");
+    assert_eq!(reader.commit().await, Ok(None));
+    assert_eq!(content.commit().await, Err(StoreFault::Conflict));
+}
+
+#[tokio::test]
+async fn created_or_deleted_record_conflicts_with_reads_of_presence() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    let (mut first, mut second) = (store.begin(), store.begin());
+    for unit in [&mut first, &mut second] {
+        assert!(!unit.is_present(&data("role")).await.unwrap());
+        write(unit, "role", "new");
+    }
+    first.commit().await.unwrap();
+    assert_eq!(second.commit().await, Err(StoreFault::Conflict), "both would create it");
+    let (mut late, mut twice, mut reader) = (store.begin(), store.begin(), store.begin());
+    overwrite_present(&mut late, "late").await;
+    for unit in [&mut twice, &mut reader] {
+        assert!(unit.is_present(&data("role")).await.unwrap());
+    }
+    assert!(!reader.is_present(&data("absent")).await.unwrap());
+    let mut removal = store.begin();
+    removal.delete(data("role"));
+    removal.commit().await.unwrap();
+    assert_eq!(late.commit().await, Err(StoreFault::Conflict));
+    assert_eq!(twice.is_present(&data("role")).await, Err(StoreFault::Conflict));
+    assert_eq!(reader.commit().await, Err(StoreFault::Conflict), "reads alone are checked, too");
+}
+
 #[tokio::test]
 async fn vanished_read_key_conflicts_even_if_restored() {
     let scratch = ScratchDirectory::new();

@@ -5,7 +5,7 @@
 
 use super::super::RULES;
 use super::Regions;
-use bulkhead_tests::bulkhead::ROOT;
+use bulkhead_tests::metrics;
 use bulkhead_tests::scheduler::{PlainAnswer, PlainRequest, Scheduler};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,8 +69,7 @@ fn fill(region: &Scheduler, table: &str, records: usize) {
 
 /// Returns the value of a metric of replication for a table; `None` if there is none.
 fn metric(region: &Scheduler, name: &str, table: &str) -> Option<f64> {
-    let request = PlainRequest::new("GET", "/v1/sys/metrics?format=prometheus");
-    let text = request.with_header("X-Vault-Token", ROOT).send(region.server.address()).text();
+    let text = metrics::scrape(&region.server);
     let name = format!("bulkhead_scheduler_{name}{{");
     let label = format!("table=\"{table}\"");
     let line = text.lines().find(|line| line.starts_with(&name) && line.contains(&label))?;
