@@ -17,7 +17,6 @@ use bulkhead_tests::{Bulkhead, metrics, storage};
 use load::Connection;
 use standard::{Prepared, STANDARD};
 use std::fmt;
-use std::time::Duration;
 
 /// Requests before the first count. These requests fill caches and buffers.
 const WARM_UP: u64 = 64;
