@@ -72,9 +72,10 @@ dist-pgo: compiled ## target/dist-pgo/bulkhead, as dist, with the counts of a lo
 	@tests/servers/install.sh postgres
 	@for storage in sqlite postgresql; do \
 	    LLVM_PROFILE_FILE=$(COUNTS)/$$storage-%c%p.profraw BULKHEAD_TEST_STORAGE=$$storage \
-	    BULKHEAD_TEST_BINARY=$(TARGET)/counted/bulkhead $(STEP) "counts on $$storage" \
+	    BULKHEAD_TEST_BINARY=$(abspath $(TARGET))/counted/bulkhead $(STEP) "counts on $$storage" \
 	        cargo bench --workspace --profile dev --bench standard_requests --bench tls; \
 	done
+	@ls $(COUNTS)/sqlite-*.profraw $(COUNTS)/postgresql-*.profraw >/dev/null
 	@$(PROFDATA) merge --output $(COUNTS)/all.profdata $(COUNTS)/*.profraw
 	@$(STEP) 'server, dist-pgo profile' \
 	    $(CARGO_BUILD) $(call flagged,dist-pgo,-Cprofile-use=$(COUNTS)/all.profdata) --bin bulkhead

@@ -3,6 +3,7 @@
 use crate::client::{Answers, Client};
 use crate::paths::{Folder, binary};
 use crate::{leaks, storage, wait};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -322,6 +323,7 @@ impl Bulkhead {
             .env_clear()
             .envs(HOSTILE_ENVIRONMENT)
             .env("HOME", data)
+            .envs(branch_counts())
             .env("BULKHEAD_DEV_SCHEDULER_LISTEN_ADDRESS", "off")
             .envs(storage)
             .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -338,6 +340,12 @@ impl Drop for Bulkhead {
         let _ = process.kill();
         let _ = process.wait();
     }
+}
+
+/// Returns the variable with the file in which a server of `make dist-pgo` counts its branches.
+fn branch_counts() -> Option<(&'static str, OsString)> {
+    const FILE: &str = "LLVM_PROFILE_FILE";
+    std::env::var_os(FILE).map(|path| (FILE, path))
 }
 
 fn add_arguments(command: &mut Command, mode: &Mode, data: &Path) {

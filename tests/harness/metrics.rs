@@ -24,8 +24,8 @@ pub fn value(text: &str, series: &str) -> f64 {
     line.map_or(0.0, |value| value.parse().expect(series))
 }
 
-/// Returns the value of a counter or gauge of whole numbers; 0 for an absent series.
+/// Returns the value of a counter or gauge of whole numbers. Fails if the series is absent.
 pub fn count(text: &str, series: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.map_or(0, |value| value.parse().expect(series))
+    line.expect(series).parse().expect(series)
 }

@@ -65,8 +65,11 @@ pub fn in_version(name: &str, version: &str) -> Vec<u8> {
 /// Path of the server's binary, or the path in `BULKHEAD_TEST_BINARY`. Fails if the binary is
 /// missing.
 pub fn binary() -> PathBuf {
-    let other = std::env::var_os("BULKHEAD_TEST_BINARY").map(PathBuf::from);
-    other.unwrap_or_else(|| built("bulkhead", "make build"))
+    let Some(other) = std::env::var_os("BULKHEAD_TEST_BINARY").map(PathBuf::from) else {
+        return built("bulkhead", "make build");
+    };
+    assert!(other.is_file(), "BULKHEAD_TEST_BINARY: {} is no file", other.display());
+    other
 }
 
 /// Path of the server's binary with failpoints.

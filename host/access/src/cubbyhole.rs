@@ -82,7 +82,7 @@ pub async fn put(
 ) -> Result<(), Failure> {
     limits(token).iter().for_each(|limit| unit.add_limit(limit));
     let address = address(token, path);
-    if unit.get(&address).await?.is_none() {
+    if !unit.is_present(&address).await? {
         let keys = unit.keys(Space::Core, &prefix(token), "", MAX_TOKEN_VALUES).await?;
         if u32::try_from(keys.len()).is_ok_and(|count| count >= MAX_TOKEN_VALUES) {
             return Err(Failure::invalid(format!(

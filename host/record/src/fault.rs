@@ -28,13 +28,15 @@ pub enum StoreFault {
     /// The storage cannot serve at present (disk full, an I/O error, closed). The text gives the
     /// cause and the remedy.
     Unavailable(String),
-    /// This process may not open the directory or its database: locked by another process, written
-    /// in another format, damaged.
+    /// This process may not open the directory or its database: locked by another process, of
+    /// another program, damaged.
     Refused(String),
-    /// The data have the format `found`, which this version does not read. Nothing was written.
+    /// The data have a format that this version does not read. Nothing was written.
     OtherFormat {
+        /// Name of the database, for operators: no failure of a request shows the name.
+        place: String,
         /// Format of the data.
-        found: String,
+        found: u64,
         /// Format that this version reads.
         known: &'static str,
     },
@@ -63,11 +65,9 @@ impl fmt::Display for StoreFault {
                 "the data were sealed with another key or for another cluster; give the right key \
                  or shares, or choose another data directory",
             ),
-            StoreFault::OtherFormat { found, known } => write!(
-                out,
-                "the data have format {found:?} and this version reads {known:?}; use the version \
-                 that wrote the data"
-            ),
+            StoreFault::OtherFormat { place, found, known } => {
+                write!(out, "the data in {place} have format {found}{}", remedy(known))
+            }
             StoreFault::Unavailable(what)
             | StoreFault::Refused(what)
             | StoreFault::OverLimit(what)
@@ -78,6 +78,11 @@ impl fmt::Display for StoreFault {
 
 impl error::Error for StoreFault {}
 
+/// Returns the rest of the sentence about data of another format.
+fn remedy(known: &str) -> String {
+    format!(", and this version reads format {known}; use the version that wrote the data")
+}
+
 /// Converts a fault for the caller of a request: a conflict that outlived all retries and an
 /// unavailable storage can be retried; damage cannot.
 impl From<StoreFault> for Failure {
@@ -85,7 +90,10 @@ impl From<StoreFault> for Failure {
         let kind = match fault {
             StoreFault::Conflict => FailureKind::Conflict,
             StoreFault::Unavailable(_) => FailureKind::Unavailable,
-            StoreFault::OtherFormat { .. } => FailureKind::OtherVersion,
+            StoreFault::OtherFormat { found, known, .. } => {
+                let said = format!("the data have format {found}{}", remedy(known));
+                return Failure::new(FailureKind::OtherVersion, said).recordable();
+            }
             StoreFault::TooLarge(_) => FailureKind::TooLarge,
             StoreFault::OverLimit(_) => FailureKind::RateLimited,
             StoreFault::Damaged(_) | StoreFault::Refused(_) | StoreFault::WrongKey => {
@@ -112,10 +120,20 @@ mod tests {
             (StoreFault::TooLarge("9 records".into()), FailureKind::TooLarge),
             (StoreFault::OverLimit("9 bytes".into()), FailureKind::RateLimited),
             (StoreFault::WrongKey, FailureKind::Internal),
-            (StoreFault::OtherFormat { found: "3".into(), known: "2" }, FailureKind::OtherVersion),
         ] {
             let text = fault.to_string();
             assert_eq!(Failure::from(fault), Failure::new(kind, text).recordable());
         }
+    }
+
+    #[test]
+    fn failure_about_format_hides_the_place() {
+        let fault = StoreFault::OtherFormat { place: "/srv/x".into(), found: 3, known: "2" };
+        let shown = "the data in /srv/x have format 3, and this version reads format 2; use the \
+                     version that wrote the data";
+        assert_eq!(fault.to_string(), shown);
+        let failure = Failure::from(fault);
+        assert_eq!(failure.kind, FailureKind::OtherVersion);
+        assert_eq!(failure.message, shown.replace(" in /srv/x", ""));
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! This file prevents a stale record from staying after a commit. Before a commit is acknowledged,
 //! every record written by the commit is evicted, and a read that began before a commit leaves
-//! nothing behind. A record that a unit of work read and then put is cached as put, because a state
-//! machine reads back the last write. What another process of a shared database changes is evicted
+//! nothing behind. A record that a unit of work read (or its presence) and then put is cached as put,
+//! because a state machine reads back the last write. What another process of a shared database changes is evicted
 //! by the next read of changes (`crate::change_watch`). If a unit of work used a stale record
 //! meanwhile, the stamp makes the commit fail.
 //!

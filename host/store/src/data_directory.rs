@@ -78,9 +78,9 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`StoreFault::Refused`] if another process holds the directory, another node holds the
-    /// database, or the database is not ours, has another format, lacks a part of the identity or
-    /// lost acknowledged writes; [`StoreFault::Unavailable`] if the
-    /// directory cannot be used.
+    /// database, or the database is not ours, lacks a part of the identity or lost acknowledged
+    /// writes; [`StoreFault::OtherFormat`]; [`StoreFault::Unavailable`] if the directory cannot be
+    /// used.
     pub async fn hold(options: StoreOptions) -> Result<Arc<DataDirectory>, StoreFault> {
         DataDirectory::hold_by(options, StoreClock::system()).await
     }
@@ -345,9 +345,9 @@ impl Store {
     /// Opens the store, or creates a new store with `key` as its single share. Loads no records.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] if another process holds the directory or the data have another
-    /// format, and [`StoreFault::WrongKey`] if `key` is not the key that sealed the data; in both
-    /// cases nothing was written. [`StoreFault::Unavailable`] if the directory cannot be used.
+    /// [`StoreFault::Refused`] if another process holds the directory, [`StoreFault::OtherFormat`],
+    /// and [`StoreFault::WrongKey`] if `key` is not the key that sealed the data; in these cases
+    /// nothing was written. [`StoreFault::Unavailable`] if the directory cannot be used.
     pub async fn open(options: StoreOptions, key: SealKey) -> Result<Arc<Store>, StoreFault> {
         let directory = DataDirectory::hold(options).await?;
         if directory.seals().await?.is_none() {

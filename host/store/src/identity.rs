@@ -238,8 +238,8 @@ pub(crate) fn seal_rows(
 /// nothing was initialised.
 ///
 /// # Errors
-/// [`StoreFault::Refused`] if the database is not of this format and program, or lacks a part of
-/// the identity; [`StoreFault::Unavailable`] if the database cannot be read.
+/// [`StoreFault::Refused`] if the database is of another program, or lacks a part of the identity;
+/// [`StoreFault::OtherFormat`]; [`StoreFault::Unavailable`] if the database cannot be read.
 pub(crate) async fn read(place: DatabasePlace<'_>) -> Result<Option<StoreIdentity>, StoreFault> {
     let rows = place.read_identity().await?;
     rows.map(|rows| of_own_format(&rows, &place.name())).transpose()
@@ -291,10 +291,15 @@ pub(crate) fn of_own_format(rows: &MetaRows, path: &Path) -> Result<StoreIdentit
             path.display()
         )));
     }
-    let format = rows.get(row::FORMAT).map_or(b"unknown".as_slice(), Vec::as_slice);
-    if format != FORMAT.as_bytes() {
-        let found = String::from_utf8_lossy(format).into_owned();
-        return Err(StoreFault::OtherFormat { found, known: FORMAT });
+    let format = rows.get(row::FORMAT).map(Vec::as_slice);
+    if format == Some(FORMAT.as_bytes()) {
+        return StoreIdentity::of_rows(rows, path);
     }
-    StoreIdentity::of_rows(rows, path)
+    let place = path.display().to_string();
+    Err(match format.and_then(number) {
+        Some(found) => StoreFault::OtherFormat { place, found, known: FORMAT },
+        None => StoreFault::Refused(format!(
+            "the data in {place} do not say their format; restore the database from a backup"
+        )),
+    })
 }

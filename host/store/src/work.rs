@@ -81,7 +81,8 @@ impl ReadSet {
         address: &Address,
         stamp: Option<Stamp>,
     ) -> Result<(), ContendedKey> {
-        let is_gone = stamp.is_none() && self.present.contains(address);
+        // The stamp says more than the presence.
+        let is_gone = self.present.remove(address) && stamp.is_none();
         let before = self.keys.insert(address.clone(), stamp);
         if is_gone || before.is_some_and(|before| before != stamp) {
             return Err(ContendedKey::Record(address.clone()));
@@ -225,8 +226,8 @@ pub(crate) struct WriteSet {
     /// Rows sealed by the submitting task.
     pub(crate) puts: Vec<SealedRow>,
     pub(crate) deletes: Vec<Address>,
-    /// Records among `puts` that the unit had read before. The cache keeps such records because
-    /// they are in use.
+    /// Records among `puts` that the unit had read before, or whose presence the unit had read. The
+    /// cache keeps such records because they are in use.
     pub(crate) in_use: Vec<(Address, Stamp, Record)>,
     /// The change to the data of the mount whose revisions the unit counts. The deletes are in
     /// `deletes`.

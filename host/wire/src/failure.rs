@@ -39,7 +39,8 @@ pub enum FailureKind {
     Unavailable,
     /// A conflict with a concurrent change that persisted through all retries: 503.
     Conflict,
-    /// Stored data that another version of Bulkhead wrote and this version does not read: 503.
+    /// Stored data that another version of Bulkhead wrote and this version does not read: 503. Only
+    /// the host fails so.
     OtherVersion,
     /// A bug or fault of the server, rolled back: 500.
     Internal,
@@ -65,7 +66,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns the HTTP status.
+    /// Returns the code, as in the contract of components and in logs.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -87,7 +88,8 @@ impl FailureKind {
         }
     }
 
-    /// Returns the kind of a code. An unknown code is a fault of the component that sent the code.
+    /// Returns the kind of a code. An unknown code, or a code of the host alone, is a fault of the
+    /// component that sent the code.
     #[must_use]
     pub fn of_code(code: &str) -> Self {
         match code {
@@ -104,7 +106,6 @@ impl FailureKind {
             "timed-out" => Self::TimedOut,
             "unavailable" => Self::Unavailable,
             "conflict" => Self::Conflict,
-            "other-version" => Self::OtherVersion,
             _ => Self::Internal,
         }
     }
@@ -249,13 +250,14 @@ mod tests {
             FailureKind::TimedOut,
             FailureKind::Unavailable,
             FailureKind::Conflict,
-            FailureKind::OtherVersion,
             FailureKind::Internal,
         ];
         for kind in kinds {
             assert_eq!(FailureKind::of_code(kind.code()), kind);
         }
-        assert_eq!(FailureKind::of_code("Not-Found"), FailureKind::Internal);
+        for unknown in ["Not-Found", FailureKind::OtherVersion.code()] {
+            assert_eq!(FailureKind::of_code(unknown), FailureKind::Internal);
+        }
     }
 
     #[test]

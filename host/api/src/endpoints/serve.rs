@@ -120,13 +120,18 @@ pub(crate) async fn serve_without_a_token(
 }
 
 /// Replaces an internal failure of a sealed service with a generic one and logs the cause: paths,
-/// addresses and error codes are not for callers without a token.
+/// addresses and error codes are not for callers without a token. The failure about data of another
+/// version stays: the failure has versions and at most the path of a mount, and only a caller whose
+/// share completes a set of shares causes the failure.
 fn mask_internal_failure(seal: &ServiceSeal, failure: Failure) -> Failure {
-    let is_ours = matches!(failure.kind, FailureKind::Internal | FailureKind::Unavailable)
-        && seal.core().is_none();
-    if !is_ours || failure == sealed_failure() {
+    let is_of_version = failure.kind == FailureKind::OtherVersion;
+    let is_ours = matches!(failure.kind, FailureKind::Internal | FailureKind::Unavailable);
+    if !(is_ours || is_of_version) || seal.core().is_some() || failure == sealed_failure() {
         return failure;
     }
     seal.settings().log.line(LogLevel::Error, "seal-failed", &[cause(&failure)]);
+    if is_of_version {
+        return failure;
+    }
     Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
 }

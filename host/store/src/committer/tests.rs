@@ -124,6 +124,32 @@ async fn overwrites_of_one_record_share_one_flush() {
 }
 
 #[tokio::test]
+async fn presence_is_checked_after_earlier_units_of_group() {
+    let scratch = ScratchDirectory::new();
+    let store = scratch.open().await;
+    writing(&store, "a", "x").commit().await.unwrap();
+    let reading = async |is_present: bool| {
+        let mut unit = store.begin();
+        assert_eq!(unit.is_present(&data("a")).await, Ok(is_present));
+        unit.put(data("a"), b"y".to_vec(), IndexColumns::default());
+        unit
+    };
+    let deleting = || {
+        let mut unit = store.begin();
+        unit.delete(data("a"));
+        unit
+    };
+    let units =
+        vec![deleting(), reading(true).await, writing(&store, "a", "z"), reading(true).await];
+    let outcomes = together(&store, units).await;
+    assert_eq!(outcomes, [Ok(None), Err(StoreFault::Conflict), Ok(None), Ok(None)]);
+    deleting().commit().await.unwrap();
+    let units = vec![reading(false).await, reading(false).await, deleting(), reading(false).await];
+    let outcomes = together(&store, units).await;
+    assert_eq!(outcomes, [Ok(None), Err(StoreFault::Conflict), Ok(None), Ok(None)]);
+}
+
+#[tokio::test]
 async fn group_is_bounded_and_oversize_unit_commits_alone() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;

@@ -6,8 +6,9 @@ use bulkhead_record::record::Address;
 
 impl Unit {
     /// Returns whether the record exists: by the own write of this unit, or else as committed. The
-    /// commit depends on the presence and not on the content, so that writes of one record that do
-    /// not read the record never conflict, and share a flush.
+    /// commit depends on the presence and not on the content. Writes of one record that do not read
+    /// the record then share a flush, and conflict only with a creation, a deletion, the turn of
+    /// another request, or a commit of another node at the same moment.
     ///
     /// # Errors
     /// As [`Unit::get`].

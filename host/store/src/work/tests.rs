@@ -35,3 +35,34 @@ fn range_changed_between_listings_is_conflict() {
         assert_eq!(outcome, Err(ContendedKey::Listing(range())), "limit {limit}");
     }
 }
+
+#[test]
+fn presence_and_stamp_of_one_record_agree_or_conflict() {
+    let (record, stamp) = (Address::new(Space::Data, "m/a"), Stamp([7; 16]));
+    let conflict = Err(ContendedKey::Record(record.clone()));
+    let read = |reads: &mut ReadSet, state: Option<Option<Stamp>>| match state {
+        None => reads.remember_presence(&record, true),
+        Some(stamp) => reads.remember(&record, stamp),
+    };
+    let (present, absent, stamped) = (None, Some(None), Some(Some(stamp)));
+    for (first, second, outcome) in [
+        (present, present, Ok(())),
+        (present, stamped, Ok(())),
+        (stamped, present, Ok(())),
+        (absent, absent, Ok(())),
+        (present, absent, conflict.clone()),
+        (absent, present, conflict.clone()),
+        (stamped, absent, conflict.clone()),
+    ] {
+        let (mut reads, mut others) = (ReadSet::default(), ReadSet::default());
+        read(&mut reads, first).unwrap();
+        read(&mut others, second).unwrap();
+        let merged = reads.clone().and(&others);
+        assert_eq!(
+            merged.as_ref().map(ReadSet::checked).map_err(Clone::clone),
+            outcome.clone().map(|()| 1)
+        );
+        assert_eq!(read(&mut reads, second), outcome);
+        assert!(reads.has(&record));
+    }
+}
