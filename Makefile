@@ -61,7 +61,8 @@ dist: compiled ## target/dist/bulkhead, the optimised build for production and b
 # Profile-guided optimisation: a server that counts its branches answers the standard requests on
 # each storage and over TLS, and the compiler then arranges the code by these counts. Code that the
 # load does not reach is compiled for size, so that a new way to serve belongs into the load. The
-# counts are written while the server runs (%c), because the benchmarks kill their servers.
+# counts are written while the server runs (%c), because the benchmarks kill their servers; such
+# files lack the padding behind the last names.
 COUNTS := $(abspath $(TARGET))/counted/counts
 COUNT := -Cprofile-generate=$(COUNTS) -Cllvm-args=-runtime-counter-relocation
 PROFDATA = $(shell rustc --print target-libdir)/../bin/llvm-profdata
@@ -76,6 +77,7 @@ dist-pgo: compiled ## target/dist-pgo/bulkhead, as dist, with the counts of a lo
 	        cargo bench --workspace --profile dev --bench standard_requests --bench tls; \
 	done
 	@ls $(COUNTS)/sqlite-*.profraw $(COUNTS)/postgresql-*.profraw >/dev/null
+	@truncate -s +8 $(COUNTS)/*.profraw
 	@$(PROFDATA) merge --output $(COUNTS)/all.profdata $(COUNTS)/*.profraw
 	@$(STEP) 'server, dist-pgo profile' \
 	    $(CARGO_BUILD) $(call flagged,dist-pgo,-Cprofile-use=$(COUNTS)/all.profdata) --bin bulkhead

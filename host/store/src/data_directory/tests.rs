@@ -30,6 +30,7 @@ fn nothing(_: &SecretHasher) -> First {
 fn refusal<T>(outcome: Result<T, StoreFault>) -> String {
     match outcome {
         Err(StoreFault::Refused(text)) => text,
+        Err(fault @ StoreFault::OtherFormat { .. }) => fault.to_string(),
         Err(other) => panic!("expected a refusal, got {other}"),
         Ok(_) => panic!("expected a refusal, got success"),
     }
@@ -331,9 +332,9 @@ async fn edited(statement: &'static str) -> ScratchDirectory {
 #[tokio::test]
 async fn incomplete_or_foreign_identity_is_refused_without_key() {
     for (statement, said) in [
-        ("UPDATE meta SET value = CAST('1' AS BLOB) WHERE name = 'format'", "format \"1\""),
-        ("UPDATE meta SET value = CAST('20' AS BLOB) WHERE name = 'format'", "format \"20\""),
-        ("DELETE FROM meta WHERE name = 'format'", "format \"unknown\""),
+        ("UPDATE meta SET value = CAST('1' AS BLOB) WHERE name = 'format'", "have format 1, and"),
+        ("UPDATE meta SET value = CAST('20' AS BLOB) WHERE name = 'format'", "have format 20, and"),
+        ("DELETE FROM meta WHERE name = 'format'", "do not say their format"),
         ("DELETE FROM meta WHERE name = 'cluster'", "\"cluster\""),
         ("UPDATE meta SET value = randomblob(15) WHERE name = 'cluster'", "\"cluster\""),
         ("DELETE FROM meta WHERE name = 'shares'", "\"shares\""),
