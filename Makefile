@@ -54,7 +54,7 @@ run: build ## build, and start the dev server on 127.0.0.1:8200
 build: compiled ## target/debug/bulkhead, and the official components beside it
 	@$(STEP) 'server' $(CARGO_BUILD) --bin bulkhead
 
-dist: compiled ## target/dist/bulkhead, the optimised build for production and benchmarks
+dist: compiled ## target/dist/bulkhead, the optimised build, for benchmarks as well
 	@$(STEP) 'server, dist profile' $(CARGO_BUILD) $(DIST) --bin bulkhead
 	$(call without_folders,$(TARGET)/dist/bulkhead)
 
