@@ -68,7 +68,7 @@ pub fn binary() -> PathBuf {
     let Some(other) = std::env::var_os("BULKHEAD_TEST_BINARY").map(PathBuf::from) else {
         return built("bulkhead", "make build");
     };
-    assert!(other.is_file(), "BULKHEAD_TEST_BINARY: {} is no file", other.display());
+    assert!(other.is_file(), "BULKHEAD_TEST_BINARY: {} is missing", other.display());
     other
 }
 

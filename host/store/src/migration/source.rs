@@ -25,8 +25,8 @@ impl<'a> MigrationSource<'a> {
     /// Checks that the source holds complete data of this version and is not in use.
     ///
     /// # Errors
-    /// [`StoreFault::Refused`] or [`StoreFault::OtherFormat`] if not; [`StoreFault::Unavailable`] if
-    /// the database cannot be read.
+    /// [`StoreFault::Refused`] or [`StoreFault::OtherFormat`] if not; [`StoreFault::Unavailable`]
+    /// if the database cannot be read.
     pub(super) async fn open(options: &'a StoreOptions) -> Result<MigrationSource<'a>, StoreFault> {
         let lock = lock_unused(options)?;
         let place = place_of(options);

@@ -106,7 +106,7 @@ async fn overwrites_that_read_presence_alone_never_conflict() {
 }
 
 #[tokio::test]
-async fn created_or_deleted_record_conflicts_with_reads_of_presence() {
+async fn creation_or_deletion_conflicts_with_presence() {
     let scratch = ScratchDirectory::new();
     let store = scratch.open().await;
     let (mut first, mut second) = (store.begin(), store.begin());

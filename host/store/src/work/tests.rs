@@ -37,7 +37,7 @@ fn range_changed_between_listings_is_conflict() {
 }
 
 #[test]
-fn presence_and_stamp_of_one_record_agree_or_conflict() {
+fn presence_and_stamp_agree_or_conflict() {
     let (record, stamp) = (Address::new(Space::Data, "m/a"), Stamp([7; 16]));
     let conflict = Err(ContendedKey::Record(record.clone()));
     let read = |reads: &mut ReadSet, state: Option<Option<Stamp>>| match state {
