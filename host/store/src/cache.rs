@@ -5,8 +5,8 @@
 //! every record written by the commit is evicted, and a read that began before a commit leaves
 //! nothing behind. A record that a unit of work put after a read of the record or its presence is
 //! cached as put, because a state machine reads back the last write. A record that another process
-//! of a shared database changed is evicted by the next read of changes (`crate::change_watch`). If a
-//! unit of work used a stale record meanwhile, the stamp makes the commit fail.
+//! of a shared database changed is evicted by the next read of changes (`crate::change_watch`). If
+//! a unit of work used a stale record meanwhile, the stamp makes the commit fail.
 //!
 //! The cache holds a single state: that of the last commit whose records were evicted. Between a
 //! commit and the eviction, a reader may find the newer state in the database. Addresses that the
