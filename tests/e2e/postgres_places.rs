@@ -130,7 +130,7 @@ fn newer_format(postgres: &Postgres) {
     let format = "SELECT encode(value, 'escape') FROM bulkhead_meta WHERE name = 'format'";
     let present = place.query(postgres, format);
     place.query(postgres, "UPDATE bulkhead_meta SET value = '9' WHERE name = 'format'");
-    place.refuses(&["format \"9\"", "use the version"]);
+    place.refuses(&["have format 9, and", "use the version"]);
     let back = format!("UPDATE bulkhead_meta SET value = '{present}' WHERE name = 'format'");
     place.query(postgres, &back);
     place.start_with_data(&operators);
