@@ -66,7 +66,7 @@ impl fmt::Display for StoreFault {
                  or shares, or choose another data directory",
             ),
             StoreFault::OtherFormat { place, found, known } => {
-                write!(out, "the data in {place} have format {found}{}", remedy(known))
+                out.write_str(&other_format(&format!("the data in {place}"), *found, known))
             }
             StoreFault::Unavailable(what)
             | StoreFault::Refused(what)
@@ -78,9 +78,12 @@ impl fmt::Display for StoreFault {
 
 impl error::Error for StoreFault {}
 
-/// Returns the rest of the sentence about data of another format.
-fn remedy(known: &str) -> String {
-    format!(", and this version reads format {known}; use the version that wrote the data")
+/// Returns the sentence about `data` of another format.
+fn other_format(data: &str, found: u64, known: &str) -> String {
+    format!(
+        "{data} have format {found}, and this version reads format {known}; use the version that \
+         wrote the data"
+    )
 }
 
 /// Converts a fault for the caller of a request: a conflict that outlived all retries and an
@@ -91,8 +94,8 @@ impl From<StoreFault> for Failure {
             StoreFault::Conflict => FailureKind::Conflict,
             StoreFault::Unavailable(_) => FailureKind::Unavailable,
             StoreFault::OtherFormat { found, known, .. } => {
-                let said = format!("the data have format {found}{}", remedy(known));
-                return Failure::new(FailureKind::OtherVersion, said).recordable();
+                let message = other_format("the data", found, known);
+                return Failure::new(FailureKind::OtherVersion, message).recordable();
             }
             StoreFault::TooLarge(_) => FailureKind::TooLarge,
             StoreFault::OverLimit(_) => FailureKind::RateLimited,
