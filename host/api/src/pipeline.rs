@@ -31,7 +31,7 @@ use bulkhead_access::tokens::Caller;
 use bulkhead_core::lifecycle::CallAttempts;
 use bulkhead_core::{CallerRights, Core};
 use bulkhead_sandbox::SideEffect;
-use bulkhead_store::{QueueTicket, Unit};
+use bulkhead_store::{Address, QueueTicket, Unit};
 use bulkhead_trace::scope::{describe_request, in_step};
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -40,7 +40,7 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use destination::{Destination, ServingCode};
 use field_rights::FieldRequest;
-use operation::{creates, operation};
+use operation::{object_address, operation};
 use permitted_request::{PermittedRequest, note_client};
 use serde_json::{Map, Value};
 use std::pin::Pin;
@@ -318,7 +318,8 @@ async fn attempt(
     let mut unit = destination.begin_unit(core).with_ticket(progress.turn);
     let route = destination.known_route()?;
     let mut folded = fields::fold_names(route, &request.fields, &destination.captures);
-    let creates = creates(&mut unit, destination, route, caller).await;
+    let object = object_address(destination, route, caller);
+    let creates = is_absent(&mut unit, object.as_ref()).await;
     if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
         folded.drop_blank(route, *creates);
     }
@@ -335,7 +336,8 @@ async fn attempt(
     let (mut folded, creates) = (folded?, creates?);
     endpoints::check_body(route, request)?;
     let values = &folded.values;
-    let fields = FieldRequest { core, request, destination, caller, values, creates };
+    let fields =
+        FieldRequest { core, request, destination, object: object.as_ref(), values, creates };
     fields.check(&mut unit, &permit).await?;
     apply_defaults(route, request, &mut folded.values, creates)?;
 
@@ -352,11 +354,21 @@ async fn attempt(
         entity_context,
         permit,
         folded,
+        object,
         creates,
         is_first: progress.is_first,
         began: progress.began,
     };
     serve(permitted, unit, progress.effect).await
+}
+
+/// Returns whether a write to `object` creates the object. The presence is read in the unit, so that
+/// the commit checks the presence again.
+async fn is_absent(unit: &mut Unit, object: Option<&Address>) -> Result<bool, Failure> {
+    match object {
+        Some(address) => Ok(!unit.is_present(address).await?),
+        None => Ok(false),
+    }
 }
 
 /// Completes the fields of a request, which a PATCH leaves as they are.

@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::login_lockout::LoginAttempt;
-use super::operation::{give_way, operation};
+use super::operation::operation;
 use super::permitted_request::PermittedRequest;
 use bulkhead_access::log::cause;
 use bulkhead_access::quotas::LeaseSlot;
@@ -55,7 +55,7 @@ impl PermittedRequest<'_> {
             self.known_caller()?.may_hold_leases()?;
         }
         self.count(mount)?;
-        give_way(&unit, self.destination, self.route, self.caller)?;
+        self.give_way(&unit)?;
         let place = self.place_for_a_lease(mount).await?;
         let entered = self.enter_component(mount, unit, effect).await;
         let leaves_leases = entered.as_ref().is_ok_and(|settled| settled.leaves_leases);

@@ -6,12 +6,11 @@
 //! field of the object: grants of a mount's plugin, the version of a plugin, the lockout of names.
 
 use super::destination::{Destination, ServingCode};
-use super::operation::{object_address, operation};
+use super::operation::operation;
 use crate::endpoints::{Endpoint, PresentQuestion, RequestFields};
-use bulkhead_access::tokens::Caller;
 use bulkhead_core::Core;
 use bulkhead_core::permit::Permit;
-use bulkhead_store::Unit;
+use bulkhead_store::{Address, Unit};
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, quoted};
 use bulkhead_wire::field_rights::{PresentValues, changed_sudo_fields, has_sudo_field};
@@ -25,7 +24,7 @@ pub(super) struct FieldRequest<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) request: &'a Request,
     pub(super) destination: &'a Destination<'a>,
-    pub(super) caller: Option<&'a Caller>,
+    pub(super) object: Option<&'a Address>,
     /// Canonical fields, without the defaults of the row.
     pub(super) values: &'a Map<String, Value>,
     pub(super) creates: bool,
@@ -58,8 +57,8 @@ impl FieldRequest<'_> {
             let present = reader.handle(PresentQuestion { core: self.core, unit, fields }).await?;
             return Ok(PresentValues::Known(present));
         }
-        let row = match object_address(self.destination, route, self.caller) {
-            Some(address) => unit.get(&address).await?,
+        let row = match self.object {
+            Some(address) => unit.get(address).await?,
             None => None,
         };
         Ok(match row {

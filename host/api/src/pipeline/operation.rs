@@ -5,9 +5,8 @@ use super::destination::{Destination, ServingCode};
 use crate::endpoints::CUBBYHOLE_EXISTENCE;
 use bulkhead_access::cubbyhole;
 use bulkhead_access::tokens::Caller;
-use bulkhead_store::{Address, Space, Unit};
+use bulkhead_store::{Address, Space};
 use bulkhead_wire::description::{Operation, Route, Verb};
-use bulkhead_wire::failure::Failure;
 use bulkhead_wire::route;
 
 /// Returns the operation of a verb; a write `creates` or updates.
@@ -19,37 +18,6 @@ pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
         Verb::Patch => Operation::Patch,
         Verb::Delete => Operation::Delete,
         Verb::List => Operation::List,
-    }
-}
-
-/// Returns whether a write creates an object. The presence is read in the unit, so that the commit
-/// checks the presence again.
-pub(super) async fn creates(
-    unit: &mut Unit,
-    destination: &Destination<'_>,
-    route: &Route,
-    caller: Option<&Caller>,
-) -> Result<bool, Failure> {
-    match object_address(destination, route, caller) {
-        Some(address) => Ok(!unit.is_present(&address).await?),
-        None => Ok(false),
-    }
-}
-
-/// Lets a write queue before its component computes, if another request has its turn for the
-/// object. A write that computed first would lose its commit and compute again.
-///
-/// # Errors
-/// A conflict, after which the request waits for its turn.
-pub(super) fn give_way(
-    unit: &Unit,
-    destination: &Destination<'_>,
-    route: &Route,
-    caller: Option<&Caller>,
-) -> Result<(), Failure> {
-    match object_address(destination, route, caller) {
-        Some(address) => Ok(unit.give_way(&address)?),
-        None => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ use bulkhead_access::tokens::Caller;
 use bulkhead_core::Core;
 use bulkhead_core::mounts::Mount;
 use bulkhead_core::permit::Permit;
+use bulkhead_store::{Address, Unit};
 use bulkhead_wire::description::Route;
 use bulkhead_wire::failure::{Failure, FailureKind};
 use bulkhead_wire::fields::FoldedFields;
@@ -28,6 +29,8 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) entity_context: EntityContext,
     pub(super) permit: Permit,
     pub(super) folded: FoldedFields,
+    /// The object that a write creates or updates; `None` if the route does not tell the two apart.
+    pub(super) object: Option<Address>,
     pub(super) creates: bool,
     /// True for the first attempt, false for a retry after a conflict.
     pub(super) is_first: bool,
@@ -48,6 +51,18 @@ impl<'a> PermittedRequest<'a> {
     /// Counts the request against the mount's rate limit: once, regardless of retries.
     pub(super) fn count(&self, mount: &Mount) -> Result<(), Failure> {
         if self.is_first { count_request(mount) } else { Ok(()) }
+    }
+
+    /// Lets a write queue before its component computes, if another request has its turn for the
+    /// object. A write that computed first would lose its commit and compute again.
+    ///
+    /// # Errors
+    /// A conflict, after which the request waits for its turn.
+    pub(super) fn give_way(&self, unit: &Unit) -> Result<(), Failure> {
+        match &self.object {
+            Some(address) => Ok(unit.give_way(address)?),
+            None => Ok(()),
+        }
     }
 
     /// Returns warnings about parameters that the endpoint did not read.
