@@ -41,7 +41,10 @@ fn show(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
 }
 
 fn keep(host: &dyn Host, call: &Call) -> Result<Answer, Failure> {
-    host.storage().put(&key(call), &Note { text: call.text("text").to_owned() })?;
+    // An update without a field keeps the stored value.
+    let mut note: Note = host.storage().get(&key(call))?.unwrap_or_default();
+    call.merge("text", &mut note.text)?;
+    host.storage().put(&key(call), &note)?;
     Ok(Answer::nothing())
 }
 
@@ -55,3 +58,19 @@ fn key(call: &Call) -> String {
 }
 
 bulkhead_sdk::export_secrets_engine!(Notes);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bulkhead_sdk::testbed::TestBed;
+    use serde_json::json;
+
+    #[test]
+    fn update_without_text_keeps_the_note() {
+        let bed = TestBed::<Notes>::new().unwrap();
+        bed.write("notes/milk", &json!({ "text": "two bottles" })).unwrap();
+        bed.write("notes/milk", &json!({})).unwrap();
+        assert_eq!(bed.read("notes/milk").unwrap().data["text"], "two bottles");
+        assert!(bed.write("notes/eggs", &json!({})).is_err(), "a new note needs its text");
+    }
+}
