@@ -12,7 +12,7 @@ use crate::memory::GuestMemory;
 use crate::slow_work::SlowWorkQueues;
 use bulkhead_outbound::connections::{ConnectionPermit, MountConnections};
 use bulkhead_wire::sync;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -37,6 +37,7 @@ pub(crate) struct CompartmentUsage {
     held: Arc<HeldBytes>,
     /// Bytes of the linear memories of the mount's instances, running and idle.
     guest_memory: Arc<GuestMemory>,
+    host_calls: AtomicU64,
     faults: FaultCounts,
     /// Parsed public keys for the mount's verifications.
     keys: KeyRing,
@@ -93,6 +94,17 @@ impl Compartment {
     /// if `all` is closed.
     pub(crate) async fn acquire_connection(&self, all: Arc<Semaphore>) -> Option<ConnectionPermit> {
         self.taken.connections.acquire(self.limits.connections, all).await
+    }
+
+    /// Counts a host call of one of the mount's components.
+    pub(crate) fn note_host_call(&self) {
+        self.taken.host_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of host calls of the mount's components.
+    #[must_use]
+    pub fn host_calls(&self) -> u64 {
+        self.taken.host_calls.load(Ordering::Relaxed)
     }
 
     /// Counts a call that was stopped at a limit.

@@ -132,9 +132,10 @@ impl CallState {
         }
     }
 
-    /// Counts a host call.
+    /// Counts a host call, for the call and for the mount.
     pub(crate) fn enter(&mut self) -> wasmtime::Result<()> {
         self.is_computing = false;
+        self.context.compartment.note_host_call();
         let most = self.limits().host_calls;
         if self.context.tree.count_host_call() > most {
             bail!(ExceededLimit::count("host-calls", most));

@@ -127,7 +127,8 @@ async fn hanging_due_work_shows_in_backlog_and_instances() {
     bed.figure_reaches("bulkhead_component_instances", json!({ "state": "running" }), 4.0).await;
     bed.figure_is("bulkhead_due_work_backlog", of_probe.clone(), 5.0).await;
     bed.figure_reaches("bulkhead_due_work_oldest_seconds", json!({}), 0.001).await;
-    bed.figure_reaches("bulkhead_mount_memory_bytes", of_probe, 65_536.0).await;
+    bed.figure_reaches("bulkhead_mount_memory_bytes", of_probe.clone(), 65_536.0).await;
+    bed.figure_reaches("bulkhead_component_host_calls_total", of_probe, 5.0).await;
     bed.figure_is("bulkhead_component_calls_waiting", json!({}), 0.0).await;
     bed.end().await;
 }

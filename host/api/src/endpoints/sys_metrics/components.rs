@@ -1,4 +1,4 @@
-//! Metrics of components: instances, traps, exceeded limits, breakers, swaps, and memory.
+//! Metrics of components: instances, host calls, traps, exceeded limits, breakers, swaps, and memory.
 
 use super::family::MetricFamilies;
 use super::registration::{MetricGroup, Registration, counter, gauge};
@@ -16,6 +16,12 @@ const WAITING: Registration<0> = gauge(
     [],
     "calls that wait for an instance",
     "do requests wait for instances",
+);
+const HOST_CALLS: Registration<1> = counter(
+    "bulkhead_component_host_calls_total",
+    ["mount"],
+    "calls of the components of a mount to functions of the host, such as reads of the storage",
+    "which component calls the host often, so that its requests cost more",
 );
 const TRAPS: Registration<3> = counter(
     "bulkhead_component_traps_total",
@@ -57,7 +63,17 @@ const MEMORY: Registration<1> = gauge(
 /// The metrics of this file.
 pub(super) const GROUP: MetricGroup = MetricGroup {
     mark: "metrics-components",
-    metrics: &[&INSTANCES, &WAITING, &TRAPS, &LIMITS, &BREAKER, &SWAPS, &LOADS, &MEMORY],
+    metrics: &[
+        &INSTANCES,
+        &WAITING,
+        &HOST_CALLS,
+        &TRAPS,
+        &LIMITS,
+        &BREAKER,
+        &SWAPS,
+        &LOADS,
+        &MEMORY,
+    ],
 };
 
 /// Adds the metrics of components.
@@ -77,6 +93,8 @@ pub(super) fn add(core: &Core, families: &mut MetricFamilies) {
 
 fn add_mount(core: &Core, mount: &Mount, families: &mut MetricFamilies) {
     let path = mount.record.path.as_str();
+    let calls = mount.compartment.host_calls();
+    families.add(&HOST_CALLS, (calls > 0).then(|| HOST_CALLS.series([path], calls)));
     let traps = mount.compartment.traps().into_iter();
     let traps = traps.map(|trap| TRAPS.series([path, &trap.plugin, &trap.version], trap.count));
     families.add(&TRAPS, traps);
