@@ -2,6 +2,7 @@
 //! and foreign tokens.
 
 mod bad_input;
+mod contention;
 mod mounts;
 
 use crate::world::World;

@@ -7,10 +7,14 @@ use bulkhead_tests::wait::until_true;
 use bulkhead_tests::{Bulkhead, Client, Operators, Postgres};
 use serde_json::{Value, json};
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 /// Time in which a node reads a change of another, on a loaded machine.
 const SOON: Duration = Duration::from_secs(10);
+
+/// Writes of a writer.
+const ROUNDS: usize = 20;
 
 /// Returns a server that shares `database` under this name, which is not started.
 fn prepared(database: &Postgres, node_id: &str) -> Bulkhead {
@@ -92,6 +96,60 @@ fn change_on_one_node_holds_on_other() {
         holder.read("secret/b").expect(403);
         one.write("auth/token/revoke", &json!({ "token": token })).expect(204);
         holder.read("secret/a").expect(403);
+    }
+}
+
+/// Writes `secret/app` as often as `ROUNDS`, and returns the last value.
+fn overwrite(client: &Client, writer: usize) -> String {
+    let value = |round: usize| format!("{writer} {round}");
+    for round in 0..ROUNDS {
+        client.write("secret/app", &json!({ "value": value(round) })).expect(204);
+    }
+    value(ROUNDS - 1)
+}
+
+#[test]
+fn nodes_overwrite_one_record_without_lost_writes() {
+    let pair = Pair::start();
+    let roots = pair.roots();
+    roots[0].write("secret/app", &json!({ "value": "" })).expect(204);
+    let last: Vec<String> = thread::scope(|scope| {
+        let writers = (0..8).map(|writer| {
+            let client = &roots[writer % 2];
+            scope.spawn(move || overwrite(client, writer))
+        });
+        let writers: Vec<_> = writers.collect();
+        writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
+    });
+    let read = |root: &Client| root.read("secret/app").expect(200).text("value").to_owned();
+    until_true("both nodes read one value", SOON, || read(&roots[0]) == read(&roots[1]));
+    // A later write of the same writer replaces each earlier one.
+    assert!(last.contains(&read(&roots[0])), "{} is no last write: {last:?}", read(&roots[0]));
+}
+
+#[test]
+fn nodes_create_one_record_once() {
+    let pair = Pair::start();
+    let policy = json!({ "policy": "path \"secret/new/*\" { capabilities = [\"create\"] }" });
+    pair.roots()[0].write("sys/policies/acl/creator", &policy).expect(204);
+    let created = pair.roots()[0].write("auth/token/create", &json!({ "policies": ["creator"] }));
+    let token = created.expect(200).body["auth"]["client_token"].clone();
+    let creators = [0, 1].map(|index| pair.nodes[index].client(token.as_str()));
+    for round in 0..10 {
+        let path = format!("secret/new/{round}");
+        let mut statuses: Vec<u16> = thread::scope(|scope| {
+            let write = |client: &Client| client.write(&path, &json!({ "value": 1 })).status;
+            let write = &write;
+            let writers: Vec<_> = (0..8)
+                .map(|writer| {
+                    let client = &creators[writer % 2];
+                    scope.spawn(move || write(client))
+                })
+                .collect();
+            writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
+        });
+        statuses.sort_unstable();
+        assert_eq!(statuses, [204, 403, 403, 403, 403, 403, 403, 403], "{path}");
     }
 }
 
