@@ -134,18 +134,13 @@ fn nodes_create_one_record_once() {
     pair.roots()[0].write("sys/policies/acl/creator", &policy).expect(204);
     let created = pair.roots()[0].write("auth/token/create", &json!({ "policies": ["creator"] }));
     let token = created.expect(200).body["auth"]["client_token"].clone();
-    let creators = [0, 1].map(|index| pair.nodes[index].client(token.as_str()));
+    let creators = &[0, 1].map(|index| pair.nodes[index].client(token.as_str()));
     for round in 0..10 {
         let path = format!("secret/new/{round}");
+        let write = |client: &Client| client.write(&path, &json!({ "value": 1 })).status;
         let mut statuses: Vec<u16> = thread::scope(|scope| {
-            let write = |client: &Client| client.write(&path, &json!({ "value": 1 })).status;
-            let write = &write;
-            let writers: Vec<_> = (0..8)
-                .map(|writer| {
-                    let client = &creators[writer % 2];
-                    scope.spawn(move || write(client))
-                })
-                .collect();
+            let start = |writer: usize| scope.spawn(move || write(&creators[writer % 2]));
+            let writers: Vec<_> = (0..8).map(start).collect();
             writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
         });
         statuses.sort_unstable();
