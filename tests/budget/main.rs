@@ -2,8 +2,8 @@
 //! run.
 //!
 //! A time differs from run to run and hides the growth of a cost by a tenth. This program counts
-//! allocations, system calls, reads of the store and records of the audit, and compares the counts
-//! with the table below. A commit with another cost changes the table as well. `make bench`
+//! allocations, copied bytes, system calls, tasks, reads of the store, host calls of components and
+//! records of the audit, and compares the counts with the table below. A commit with another cost changes the table as well. `make bench`
 //! measures the processor time of the same requests.
 
 #[path = "../bench/load.rs"]
@@ -30,6 +30,10 @@ const ROUNDS: usize = 7;
 struct RequestCost {
     allocations: u64,
     allocated_bytes: u64,
+    /// Bytes that `memcpy` and `memmove` copied, into and out of components, too.
+    copied_bytes: u64,
+    /// Tasks of the runtime, with calls on the threads for blocking work.
+    tasks: u64,
     /// Calls of `read`, `recv` and `pread64`.
     reads: u64,
     /// Calls of `write`, `send`, `writev` and `pwrite64`.
@@ -39,40 +43,56 @@ struct RequestCost {
     /// Records read from memory, and from the database.
     cached: u64,
     stored: u64,
+    /// Calls of the component to functions of the host.
+    host_calls: u64,
 }
 
-const fn cost(memory: [u64; 2], calls: [u64; 2], audited: u64, records: [u64; 2]) -> RequestCost {
-    let [allocations, allocated_bytes] = memory;
-    let [reads, writes] = calls;
-    let [cached, stored] = records;
-    RequestCost { allocations, allocated_bytes, reads, writes, audited, cached, stored }
+const fn cost(memory: [u64; 3], calls: [u64; 3], audited: u64, records: [u64; 3]) -> RequestCost {
+    let [allocations, allocated_bytes, copied_bytes] = memory;
+    let [tasks, reads, writes] = calls;
+    let [cached, stored, host_calls] = records;
+    RequestCost {
+        allocations,
+        allocated_bytes,
+        copied_bytes,
+        tasks,
+        reads,
+        writes,
+        audited,
+        cached,
+        stored,
+        host_calls,
+    }
 }
 
-/// The budgets in the order of [`STANDARD`]: allocations and bytes, reads and writes, lines of the
-/// audit, records from memory and from the database.
+/// The budgets in the order of [`STANDARD`]: allocations, their bytes and copied bytes; tasks, reads
+/// and writes; lines of the audit; records from memory and from the database, and host calls.
 const BUDGETS: [RequestCost; 8] = [
-    cost([54, 21_067], [1, 1], 0, [0, 0]),
-    cost([94, 40_763], [1, 3], 2, [2, 0]),
-    cost([151, 59_398], [1, 3], 2, [2, 0]),
-    cost([163, 61_711], [1, 3], 2, [3, 0]),
-    cost([147, 73_550], [1, 3], 2, [2, 0]),
-    cost([275, 139_725], [1, 15], 2, [5, 0]),
-    cost([290, 95_623], [1, 3], 2, [7, 0]),
-    cost([282, 101_875], [1, 3], 2, [5, 0]),
+    cost([54, 21_251, 255_100], [0, 1, 1], 0, [0, 0, 0]),
+    cost([94, 41_523, 574_500], [0, 1, 3], 2, [2, 0, 0]),
+    cost([151, 60_398, 906_500], [0, 1, 3], 2, [2, 0, 1]),
+    cost([164, 62_729, 939_000], [0, 1, 3], 2, [3, 0, 3]),
+    cost([147, 74_550, 921_200], [0, 1, 3], 2, [2, 0, 1]),
+    cost([275, 141_000, 919_900], [0, 1, 15], 2, [5, 0, 0]),
+    cost([290, 97_143, 1_118_600], [0, 1, 3], 2, [7, 0, 8]),
+    cost([283, 103_365, 1_084_100], [0, 1, 3], 2, [5, 0, 5]),
 ];
 
 impl fmt::Display for RequestCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "cost([{}, {}], [{}, {}], {}, [{}, {}])",
+            "cost([{}, {}, {}], [{}, {}, {}], {}, [{}, {}, {}])",
             self.allocations,
             self.allocated_bytes,
+            self.copied_bytes,
+            self.tasks,
             self.reads,
             self.writes,
             self.audited,
             self.cached,
-            self.stored
+            self.stored,
+            self.host_calls
         )
     }
 }
@@ -84,11 +104,14 @@ impl RequestCost {
         let is_near = |budget: u64, measured: u64, room: u64| budget.abs_diff(measured) <= room;
         is_near(self.allocations, measured.allocations, 5 + self.allocations / 20)
             && is_near(self.allocated_bytes, measured.allocated_bytes, self.allocated_bytes / 12)
+            && is_near(self.copied_bytes, measured.copied_bytes, self.copied_bytes / 50)
             && is_near(self.writes, measured.writes, self.writes / 7)
+            && self.tasks == measured.tasks
             && self.reads == measured.reads
             && self.audited == measured.audited
             && self.cached == measured.cached
             && self.stored == measured.stored
+            && self.host_calls == measured.host_calls
     }
 }
 
@@ -105,6 +128,7 @@ impl CountedServer {
         let mut bulkhead = Bulkhead::prepared(fault_binary(), Folder::new("data"));
         bulkhead.start_with(&counters.over()).expect("the server starts");
         let prepared = Prepared::of(&bulkhead.root());
+        assert!(counters.read().tasks > 0, "the tasks of the start are counted");
         let address = bulkhead.url().trim_start_matches("http://").parse().expect("an address");
         let connection = Connection::open(address).await;
         (Self { bulkhead, counters, connection }, prepared)
@@ -130,15 +154,19 @@ impl CountedServer {
         let (lines, records) = (self.lines(), self.records());
         self.repeat(request, REQUESTS).await;
         let audited = (self.lines() - lines) / REQUESTS;
-        let [cached, stored] = self.records();
+        let records_after = self.records();
+        let counted = |which: usize| (records_after[which] - records[which]) / REQUESTS;
         RequestCost {
             allocations: least(|counts| counts.allocations),
             allocated_bytes: least(|counts| counts.allocated_bytes),
+            copied_bytes: least(|counts| counts.copied_bytes),
+            tasks: least(|counts| counts.tasks),
             reads: least(|counts| counts.reads),
             writes: least(|counts| counts.writes),
             audited,
-            cached: (cached - records[0]) / REQUESTS,
-            stored: (stored - records[1]) / REQUESTS,
+            cached: counted(0),
+            stored: counted(1),
+            host_calls: counted(2),
         }
     }
 
@@ -148,13 +176,15 @@ impl CountedServer {
         text.lines().count() as u64
     }
 
-    /// Returns the numbers of records that were read from memory, and from the database.
-    fn records(&self) -> [u64; 2] {
+    /// Returns the numbers of records that were read from memory and from the database, and of host
+    /// calls of all mounts.
+    fn records(&self) -> [u64; 3] {
         let text = metrics::scrape(&self.bulkhead);
-        ["hit", "miss"].map(|outcome| {
+        let [cached, stored] = ["hit", "miss"].map(|outcome| {
             let series = format!("bulkhead_store_cache_reads_total{{outcome=\"{outcome}\"}}");
             metrics::count(&text, &series)
-        })
+        });
+        [cached, stored, metrics::sum(&text, "bulkhead_component_host_calls_total")]
     }
 }
 
@@ -162,6 +192,8 @@ fn difference(after: LibraryCounts, before: LibraryCounts) -> LibraryCounts {
     LibraryCounts {
         allocations: after.allocations - before.allocations,
         allocated_bytes: after.allocated_bytes - before.allocated_bytes,
+        copied_bytes: after.copied_bytes - before.copied_bytes,
+        tasks: after.tasks - before.tasks,
         reads: after.reads - before.reads,
         writes: after.writes - before.writes,
     }

@@ -1,8 +1,8 @@
-/* Counts what a server asks of the C library: memory, reads and writes. Loaded with
+/* Counts the calls of a server to the C library: memory, copies, reads and writes. Loaded with
  * LD_PRELOAD into the build with failpoints, which allocates with the C library.
  *
- * BULKHEAD_COUNTS names a file of four numbers, which the library maps and counts in: allocations,
- * their bytes, reads and writes.
+ * BULKHEAD_COUNTS names a file of six numbers, which the library maps and counts in: allocations,
+ * their bytes, bytes that memcpy and memmove copied, tasks, reads and writes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,12 +10,16 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum count { ALLOCATIONS, BYTES, READS, WRITES, COUNTS };
+enum count { ALLOCATIONS, BYTES, COPIED, TASKS, READS, WRITES, COUNTS };
+
+/* Alignment of a task of tokio, and of no other object that a request allocates. */
+static const size_t TASK_ALIGNMENT = 128;
 
 /* Counts before the file is mapped, which nobody reads. */
 static uint64_t unmapped[COUNTS];
@@ -67,27 +71,31 @@ void *aligned_alloc(size_t alignment, size_t bytes) {
 
 int posix_memalign(void **place, size_t alignment, size_t bytes) {
     allocated(bytes);
+    add(TASKS, alignment == TASK_ALIGNMENT);
     *place = __libc_memalign(alignment, bytes);
     return *place ? 0 : ENOMEM;
 }
 
-/* Defines a function that counts, and calls the function of the C library. */
-#define COUNTED(which, type, name, parameters, arguments)                                          \
+/* Defines a function that counts `number`, and calls the function of the C library. */
+#define COUNTED_AS(number, which, type, name, parameters, arguments)                              \
     type name parameters {                                                                         \
         static type(*real) parameters;                                                             \
         if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name);                             \
-        add(which, 1);                                                                             \
+        add(which, number);                                                                        \
         return real arguments;                                                                     \
     }
 
-/* A write of eight bytes wakes another thread of the runtime, which depends on the load. */
-ssize_t write(int file, const void *from, size_t bytes) {
-    static ssize_t (*real)(int, const void *, size_t);
-    if (!real) real = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-    if (bytes != sizeof(uint64_t)) add(WRITES, 1);
-    return real(file, from, bytes);
-}
+#define COUNTED(which, type, name, parameters, arguments)                                          \
+    COUNTED_AS(1, which, type, name, parameters, arguments)
 
+COUNTED_AS(bytes, COPIED, void *, memcpy, (void *to, const void *from, size_t bytes),
+           (to, from, bytes))
+COUNTED_AS(bytes, COPIED, void *, memmove, (void *to, const void *from, size_t bytes),
+           (to, from, bytes))
+
+/* A write of eight bytes wakes another thread of the runtime, which depends on the load. */
+COUNTED_AS(bytes != sizeof(uint64_t), WRITES, ssize_t, write,
+           (int file, const void *from, size_t bytes), (file, from, bytes))
 COUNTED(READS, ssize_t, read, (int file, void *to, size_t bytes), (file, to, bytes))
 COUNTED(READS, ssize_t, recv, (int file, void *to, size_t bytes, int flags),
         (file, to, bytes, flags))

@@ -10,13 +10,18 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// Number of counters of `counts.c`.
-const COUNTERS: usize = 4;
+const COUNTERS: usize = 6;
 
 /// Sums since the start of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryCounts {
     pub allocations: u64,
     pub allocated_bytes: u64,
+    /// Bytes that `memcpy` and `memmove` copied, among them the bytes that enter and leave the
+    /// memory of a component.
+    pub copied_bytes: u64,
+    /// Tasks of the runtime, with the calls that run on the threads for blocking work.
+    pub tasks: u64,
     pub reads: u64,
     pub writes: u64,
 }
@@ -47,10 +52,10 @@ impl Counters {
             .chunks_exact(8)
             .map(|one| u64::from_ne_bytes(one.try_into().expect("eight bytes")))
             .collect();
-        let [allocations, allocated_bytes, reads, writes] = numbers[..] else {
+        let [allocations, allocated_bytes, copied_bytes, tasks, reads, writes] = numbers[..] else {
             panic!("the file has {COUNTERS} numbers");
         };
-        LibraryCounts { allocations, allocated_bytes, reads, writes }
+        LibraryCounts { allocations, allocated_bytes, copied_bytes, tasks, reads, writes }
     }
 
     fn file(&self) -> PathBuf {

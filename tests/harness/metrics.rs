@@ -20,12 +20,26 @@ pub fn scrape(server: &Bulkhead) -> String {
 
 /// Returns the value of a series, named with its labels; 0 for an absent series.
 pub fn value(text: &str, series: &str) -> f64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.map_or(0.0, |value| value.parse().expect(series))
+    sample(text, series).map_or(0.0, |value| value.parse().expect(series))
 }
 
 /// Returns the value of a counter or gauge of whole numbers. Fails if the series is absent.
 pub fn count(text: &str, series: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.expect(series).parse().expect(series)
+    sample(text, series).expect(series).parse().expect(series)
+}
+
+/// Returns the sum over all series of a metric of whole numbers. Fails if the metric has no series.
+pub fn sum(text: &str, metric: &str) -> u64 {
+    let labelled = format!("{metric}{{");
+    let series = text.lines().filter(|line| line.starts_with(&labelled));
+    let values = series.map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    let values: Option<Vec<u64>> = values.collect();
+    let values = values.expect(metric);
+    assert!(!values.is_empty(), "{metric} has a series");
+    values.iter().sum()
+}
+
+/// Returns the printed value of a series.
+fn sample<'a>(text: &'a str, series: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))
 }
