@@ -62,9 +62,14 @@ dist: compiled ## target/dist/bulkhead, the optimised build, for benchmarks as w
 # each storage and over TLS, and the compiler then arranges the code by these counts. Code that the
 # load does not reach is compiled for size, so that a new way to serve belongs into the load. The
 # counts are written while the server runs (%c), because the benchmarks kill their servers; such
-# files lack the padding behind the last names.
+# files lack the padding behind the last names, and have no values of variables: with -disable-vp,
+# the compiler expects none. The processes that compile uploaded components have no environment, so
+# that their files have other names, and are left out.
 COUNTS := $(abspath $(TARGET))/counted/counts
-COUNT := -Cprofile-generate=$(COUNTS) -Cllvm-args=-runtime-counter-relocation
+COUNT := -Cprofile-generate=$(COUNTS) -Cllvm-args=-runtime-counter-relocation \
+	-Cllvm-args=-disable-vp
+COUNTED = -Cprofile-use=$(COUNTS)/all.profdata -Cllvm-args=-disable-vp
+COUNT_FILES := $(COUNTS)/sqlite-*.profraw $(COUNTS)/postgresql-*.profraw
 PROFDATA = $(shell rustc --print target-libdir)/../bin/llvm-profdata
 dist-pgo: compiled ## target/dist-pgo/bulkhead, as dist, with the counts of a load: twice as long
 	@[ -x $(PROFDATA) ] || rustup component add llvm-tools
@@ -76,11 +81,11 @@ dist-pgo: compiled ## target/dist-pgo/bulkhead, as dist, with the counts of a lo
 	    BULKHEAD_TEST_BINARY=$(abspath $(TARGET))/counted/bulkhead $(STEP) "counts on $$storage" \
 	        cargo bench --workspace --profile dev --bench standard_requests --bench tls; \
 	done
-	@ls $(COUNTS)/sqlite-*.profraw $(COUNTS)/postgresql-*.profraw >/dev/null
-	@truncate -s +8 $(COUNTS)/*.profraw
-	@$(PROFDATA) merge --output $(COUNTS)/all.profdata $(COUNTS)/*.profraw
+	@ls $(COUNT_FILES) >/dev/null
+	@truncate -s +8 $(COUNT_FILES)
+	@$(PROFDATA) merge --output $(COUNTS)/all.profdata $(COUNT_FILES)
 	@$(STEP) 'server, dist-pgo profile' \
-	    $(CARGO_BUILD) $(call flagged,dist-pgo,-Cprofile-use=$(COUNTS)/all.profdata) --bin bulkhead
+	    $(CARGO_BUILD) $(call flagged,dist-pgo,$(COUNTED)) --bin bulkhead
 	$(call without_folders,$(TARGET)/dist-pgo/bulkhead)
 
 # Fails if the binary $(1) names a folder of this machine.
