@@ -124,20 +124,16 @@ pub(crate) async fn serve_without_a_token(
 /// version stays: the failure has versions and at most the path of a mount, and only a caller whose
 /// share completes a set of shares causes the failure.
 fn mask_internal_failure(seal: &ServiceSeal, failure: Failure) -> Failure {
-    if seal.core().is_some() || failure == sealed_failure() {
+    use FailureKind::{Internal, OtherVersion, Unavailable};
+    if !matches!(failure.kind, Internal | OtherVersion | Unavailable)
+        || seal.core().is_some()
+        || failure == sealed_failure()
+    {
         return failure;
     }
-    let log = |failure| seal.settings().log.line(LogLevel::Error, "seal-failed", &[cause(failure)]);
-    match failure.kind {
-        FailureKind::OtherVersion => {
-            log(&failure);
-            failure
-        }
-        FailureKind::Internal | FailureKind::Unavailable => {
-            log(&failure);
-            let message = "the data cannot be used at present; the server's log says why";
-            Failure::new(failure.kind, message)
-        }
-        _ => failure,
+    seal.settings().log.line(LogLevel::Error, "seal-failed", &[cause(&failure)]);
+    if failure.kind == OtherVersion {
+        return failure;
     }
+    Failure::new(failure.kind, "the data cannot be used at present; the server's log says why")
 }
