@@ -31,7 +31,7 @@ use bulkhead_access::tokens::Caller;
 use bulkhead_core::lifecycle::CallAttempts;
 use bulkhead_core::{CallerRights, Core};
 use bulkhead_sandbox::SideEffect;
-use bulkhead_store::{Address, QueueTicket, Unit};
+use bulkhead_store::{QueueTicket, Unit};
 use bulkhead_trace::scope::{describe_request, in_step};
 use bulkhead_wire::description::{Route, Verb};
 use bulkhead_wire::failure::{Failure, FailureKind};
@@ -40,7 +40,7 @@ use bulkhead_wire::request::Request;
 use bulkhead_wire::response::Response;
 use destination::{Destination, ServingCode};
 use field_rights::FieldRequest;
-use operation::{object_address, operation};
+use operation::{creates_object, object_address, operation};
 use permitted_request::{PermittedRequest, note_client};
 use serde_json::{Map, Value};
 use std::pin::Pin;
@@ -319,25 +319,23 @@ async fn attempt(
     let route = destination.known_route()?;
     let mut folded = fields::fold_names(route, &request.fields, &destination.captures);
     let object = object_address(destination, route, caller);
-    let creates = is_absent(&mut unit, object.as_ref()).await;
+    let creates = creates_object(&mut unit, object.as_ref()).await;
     if let (Ok(folded), Ok(creates)) = (&mut folded, &creates) {
         folded.drop_blank(route, *creates);
     }
 
     // 4. Policy, which yields the permit. Errors in the request are reported only after the policy
     //    check.
-    let action = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
-    let action = route.asked_as.unwrap_or(action);
-    let folded_fields = folded.as_ref().ok();
-    let check = policy_check::permit(acl.as_ref(), request, destination, folded_fields, action);
+    let act = operation(request.verb, creates.as_ref().is_ok_and(|creates| *creates));
+    let (act, fields) = (route.asked_as.unwrap_or(act), folded.as_ref().ok());
+    let check = policy_check::permit(acl.as_ref(), request, destination, fields, act);
     let permit = in_step("policy", check).await?;
     progress.trail.permit(&permit);
     destination.fence(core, &mut unit).await?;
     let (mut folded, creates) = (folded?, creates?);
     endpoints::check_body(route, request)?;
-    let values = &folded.values;
-    let fields =
-        FieldRequest { core, request, destination, object: object.as_ref(), values, creates };
+    let (object, values) = (object.as_ref(), &folded.values);
+    let fields = FieldRequest { core, request, destination, object, values, creates };
     fields.check(&mut unit, &permit).await?;
     apply_defaults(route, request, &mut folded.values, creates)?;
 
@@ -360,15 +358,6 @@ async fn attempt(
         began: progress.began,
     };
     serve(permitted, unit, progress.effect).await
-}
-
-/// Returns whether a write to `object` creates the object. The presence is read in the unit, so that
-/// the commit checks the presence again.
-async fn is_absent(unit: &mut Unit, object: Option<&Address>) -> Result<bool, Failure> {
-    match object {
-        Some(address) => Ok(!unit.is_present(address).await?),
-        None => Ok(false),
-    }
 }
 
 /// Completes the fields of a request, which a PATCH leaves as they are.

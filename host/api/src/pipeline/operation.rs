@@ -5,8 +5,9 @@ use super::destination::{Destination, ServingCode};
 use crate::endpoints::CUBBYHOLE_EXISTENCE;
 use bulkhead_access::cubbyhole;
 use bulkhead_access::tokens::Caller;
-use bulkhead_store::{Address, Space};
+use bulkhead_store::{Address, Space, Unit};
 use bulkhead_wire::description::{Operation, Route, Verb};
+use bulkhead_wire::failure::Failure;
 use bulkhead_wire::route;
 
 /// Returns the operation of a verb; a write `creates` or updates.
@@ -18,6 +19,18 @@ pub(super) fn operation(verb: Verb, creates: bool) -> Operation {
         Verb::Patch => Operation::Patch,
         Verb::Delete => Operation::Delete,
         Verb::List => Operation::List,
+    }
+}
+
+/// Returns whether a write to `object` creates the object. The presence is read in the unit, so
+/// that the commit checks the presence again.
+pub(super) async fn creates_object(
+    unit: &mut Unit,
+    object: Option<&Address>,
+) -> Result<bool, Failure> {
+    match object {
+        Some(address) => Ok(!unit.is_present(address).await?),
+        None => Ok(false),
     }
 }
 

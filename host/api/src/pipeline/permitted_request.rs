@@ -30,7 +30,7 @@ pub(super) struct PermittedRequest<'a> {
     pub(super) permit: Permit,
     pub(super) folded: FoldedFields,
     /// The object that a write creates or updates; `None` if the route does not tell the two apart.
-    pub(super) object: Option<Address>,
+    pub(super) object: Option<&'a Address>,
     pub(super) creates: bool,
     /// True for the first attempt, false for a retry after a conflict.
     pub(super) is_first: bool,
@@ -59,7 +59,7 @@ impl<'a> PermittedRequest<'a> {
     /// # Errors
     /// A conflict, after which the request waits for its turn.
     pub(super) fn give_way(&self, unit: &Unit) -> Result<(), Failure> {
-        match &self.object {
+        match self.object {
             Some(address) => Ok(unit.give_way(address)?),
             None => Ok(()),
         }
