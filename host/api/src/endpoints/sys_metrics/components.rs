@@ -1,4 +1,5 @@
-//! Metrics of components: instances, host calls, traps, exceeded limits, breakers, swaps, and memory.
+//! Metrics of components: instances, host calls, traps, exceeded limits, breakers, swaps, and
+//! memory.
 
 use super::family::MetricFamilies;
 use super::registration::{MetricGroup, Registration, counter, gauge};
@@ -20,8 +21,8 @@ const WAITING: Registration<0> = gauge(
 const HOST_CALLS: Registration<1> = counter(
     "bulkhead_component_host_calls_total",
     ["mount"],
-    "calls of the components of a mount to functions of the host, such as reads of the storage",
-    "which component calls the host often, so that its requests cost more",
+    "host calls of a mount's components, such as reads of the storage",
+    "which mount's component calls the host often, so that its requests cost more",
 );
 const TRAPS: Registration<3> = counter(
     "bulkhead_component_traps_total",
