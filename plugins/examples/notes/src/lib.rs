@@ -71,6 +71,7 @@ mod tests {
         bed.write("notes/milk", &json!({ "text": "two bottles" })).unwrap();
         bed.write("notes/milk", &json!({})).unwrap();
         assert_eq!(bed.read("notes/milk").unwrap().data["text"], "two bottles");
-        assert!(bed.write("notes/eggs", &json!({})).is_err(), "a new note needs its text");
+        let refused = bed.write("notes/eggs", &json!({})).unwrap_err();
+        assert_eq!(refused.message, "text is required: text to remember");
     }
 }
