@@ -6,10 +6,10 @@ mod contention;
 mod mounts;
 
 use crate::world::World;
-use bulkhead_tests::{Answer, leaks, metrics};
+use bulkhead_tests::concurrent_requests::at_once;
+use bulkhead_tests::{leaks, metrics};
 use serde_json::{Value, json};
 use std::fs;
-use std::thread;
 
 const WRITERS: usize = 50;
 
@@ -69,16 +69,9 @@ fn versions_are_deleted_undeleted_and_destroyed() {
 fn concurrent_writers_with_same_version_succeed_once() {
     let world = World::empty();
     put(&world, "app", json!({ "n": 0 }));
-    let body = |writer: usize| json!({ "data": { "n": writer }, "options": { "cas": 1 } });
-    let answers: Vec<Answer> = thread::scope(|scope| {
-        let writers: Vec<_> = (1..=WRITERS)
-            .map(|writer| {
-                let client = world.bulkhead.root();
-                let body = body(writer);
-                scope.spawn(move || client.write("secret/data/app", &body))
-            })
-            .collect();
-        writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
+    let answers = at_once(&[world.bulkhead.root()], WRITERS, |client, writer| {
+        let body = json!({ "data": { "n": writer }, "options": { "cas": 1 } });
+        client.write("secret/data/app", &body)
     });
     let (winners, losers): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| answer.status == 200);
@@ -92,17 +85,9 @@ fn concurrent_writers_with_same_version_succeed_once() {
 fn concurrent_writers_without_version_lose_no_write() {
     let world = World::empty();
     world.root.write("secret/config", &json!({ "max_versions": 100 })).expect(204);
-    let mut numbers: Vec<u64> = thread::scope(|scope| {
-        let writers: Vec<_> = (1..=WRITERS)
-            .map(|writer| {
-                let client = world.bulkhead.root();
-                scope.spawn(move || {
-                    let written = client.write("secret/data/app", &data(json!({ "n": writer })));
-                    written.expect(200).body["data"]["version"].as_u64().expect("a version")
-                })
-            })
-            .collect();
-        writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
+    let mut numbers = at_once(&[world.bulkhead.root()], WRITERS, |client, writer| {
+        let written = client.write("secret/data/app", &data(json!({ "n": writer })));
+        written.expect(200).body["data"]["version"].as_u64().expect("a version")
     });
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=50).collect::<Vec<u64>>());
@@ -117,11 +102,8 @@ fn concurrent_overwrites_of_one_secret_never_conflict() {
     let conflicts =
         || metrics::count(&metrics::scrape(&world.bulkhead), "bulkhead_store_conflicts_total{}");
     let before = conflicts();
-    thread::scope(|scope| {
-        for writer in 1..=WRITERS {
-            let client = world.bulkhead.root();
-            scope.spawn(move || client.write("old/app", &json!({ "n": writer })).expect(204));
-        }
+    at_once(&[world.bulkhead.root()], WRITERS, |client, writer| {
+        client.write("old/app", &json!({ "n": writer + 1 })).expect(204)
     });
     assert_eq!(conflicts(), before);
     let read = world.root.read("old/app").expect(200);

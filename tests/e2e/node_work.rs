@@ -3,25 +3,14 @@
 
 use crate::node_faults::connect;
 use crate::postgres_nodes::Pair;
+use bulkhead_tests::concurrent_requests::at_once;
 use bulkhead_tests::wait::until_true;
-use bulkhead_tests::{Answer, Client, Postgres};
+use bulkhead_tests::{Client, Postgres};
 use serde_json::json;
-use std::thread;
 use std::time::Duration;
 
 /// Longest wait for the end of a lease, and of the claim of a killed node.
 const SOON: Duration = Duration::from_secs(60);
-
-/// Sends a request to each client at the same moment, some times.
-fn at_once(clients: &[Client], times: usize, send: impl Fn(&Client) -> Answer + Sync) -> Vec<u16> {
-    let clients: Vec<_> = clients.iter().cycle().take(clients.len() * times).collect();
-    thread::scope(|scope| {
-        let send = &send;
-        let sent: Vec<_> =
-            clients.into_iter().map(|client| scope.spawn(move || send(client).status)).collect();
-        sent.into_iter().map(|one| one.join().expect("a client ends")).collect()
-    })
-}
 
 #[test]
 fn wrapped_answer_is_unwrapped_once_over_nodes() {
@@ -32,7 +21,8 @@ fn wrapped_answer_is_unwrapped_once_over_nodes() {
         let wrapped = one.wrapping("60").read("secret/a").expect(200);
         let token = json!({ "token": wrapped.body["wrap_info"]["token"] });
         let roots = [pair.operators.root(&pair.nodes[0]), pair.operators.root(&pair.nodes[1])];
-        let statuses = at_once(&roots, 4, |root| root.write("sys/wrapping/unwrap", &token));
+        let statuses =
+            at_once(&roots, 4, |root, _| root.write("sys/wrapping/unwrap", &token).status);
         let opened = statuses.iter().filter(|status| **status == 200).count();
         assert_eq!(opened, 1, "{statuses:?}");
     }
@@ -58,7 +48,7 @@ fn uses_of_token_count_over_nodes() {
             holders().iter().cycle().take(8).map(|holder| write(holder).status).collect();
         assert_eq!(statuses, [204, 204, 204, 204, 204, 403, 403, 403]);
         // The last use ends the token, also for a request that still runs on the other node.
-        let statuses = at_once(&holders(), 8, write);
+        let statuses = at_once(&holders(), 8, |holder, _| write(holder).status);
         let done = statuses.iter().filter(|status| **status == 204).count();
         assert!((1..=5).contains(&done), "{statuses:?}");
     }
@@ -108,7 +98,7 @@ fn rotated_key_serves_both_nodes_and_a_restart() {
         rotating.write(&path, &json!({ "round": round })).expect(204);
         assert_eq!(reading.read(&path).expect(200).body["data"]["round"], round);
     }
-    let statuses = at_once(&pair.roots(), 1, |root| root.write("sys/rotate", &json!({})));
+    let statuses = at_once(&pair.roots(), 1, |root, _| root.write("sys/rotate", &json!({})).status);
     assert!(statuses.iter().all(|status| [200, 204, 400, 503].contains(status)), "{statuses:?}");
     for index in 0..2 {
         pair.nodes[index].kill();

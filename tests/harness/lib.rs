@@ -14,6 +14,7 @@ pub mod clock;
 pub mod cloud_a;
 pub mod cloud_b;
 pub mod collector;
+pub mod concurrent_requests;
 pub mod counts;
 pub mod cutting_relay;
 pub mod database_nodes;
