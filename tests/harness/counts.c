@@ -1,5 +1,5 @@
-/* Counts the calls of a server to the C library: memory, copies, reads and writes. Loaded with
- * LD_PRELOAD into the build with failpoints, which allocates with the C library.
+/* Counts the calls of a server to the C library: memory, copies, tasks, reads and writes. Loaded
+ * with LD_PRELOAD into the build with failpoints, which allocates with the C library.
  *
  * BULKHEAD_COUNTS names a file of six numbers, which the library maps and counts in: allocations,
  * their bytes, bytes that memcpy and memmove copied, tasks, reads and writes.
@@ -18,7 +18,8 @@
 
 enum count { ALLOCATIONS, BYTES, COPIED, TASKS, READS, WRITES, COUNTS };
 
-/* Alignment of a task of tokio, and of no other object that a request allocates. */
+/* Alignment of a task of tokio. Its channels and sockets have the same alignment, but no standard
+ * request makes one. */
 static const size_t TASK_ALIGNMENT = 128;
 
 /* Counts before the file is mapped, which nobody reads. */
@@ -77,12 +78,16 @@ int posix_memalign(void **place, size_t alignment, size_t bytes) {
 }
 
 /* Defines a function that counts `number`, and calls the function of the C library. */
-#define COUNTED_AS(number, which, type, name, parameters, arguments)                              \
+#define COUNTED_AS(number, which, type, name, parameters, arguments)                               \
     type name parameters {                                                                         \
-        static type(*real) parameters;                                                             \
-        if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name);                             \
+        static void *found;                                                                        \
+        void *real = __atomic_load_n(&found, __ATOMIC_RELAXED);                                    \
+        if (!real) {                                                                               \
+            real = dlsym(RTLD_NEXT, #name);                                                        \
+            __atomic_store_n(&found, real, __ATOMIC_RELAXED);                                      \
+        }                                                                                          \
         add(which, number);                                                                        \
-        return real arguments;                                                                     \
+        return ((type(*) parameters)real)arguments;                                                \
     }
 
 #define COUNTED(which, type, name, parameters, arguments)                                          \

@@ -12,17 +12,18 @@ use std::sync::OnceLock;
 /// Number of counters of `counts.c`.
 const COUNTERS: usize = 6;
 
-/// Sums since the start of a server.
+/// Sums since the start of a server, or costs of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryCounts {
     pub allocations: u64,
     pub allocated_bytes: u64,
-    /// Bytes that `memcpy` and `memmove` copied, among them the bytes that enter and leave the
-    /// memory of a component.
+    /// Bytes that `memcpy` and `memmove` copied, with bytes that enter and leave components.
     pub copied_bytes: u64,
-    /// Tasks of the runtime, with the calls that run on the threads for blocking work.
+    /// Tasks of the runtime, with calls on the threads for blocking work.
     pub tasks: u64,
+    /// Calls of `read`, `recv` and `pread64`.
     pub reads: u64,
+    /// Calls of `write`, `send`, `writev` and `pwrite64`.
     pub writes: u64,
 }
 
