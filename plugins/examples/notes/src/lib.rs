@@ -71,7 +71,7 @@ mod tests {
         bed.write("notes/milk", &json!({ "text": "two bottles" })).unwrap();
         bed.write("notes/milk", &json!({})).unwrap();
         assert_eq!(bed.read("notes/milk").unwrap().data["text"], "two bottles");
-        let refused = bed.write("notes/eggs", &json!({})).unwrap_err();
+        let refused = bed.write("notes/eggs", &json!({})).err().unwrap();
         assert_eq!(refused.message, "text is required: text to remember");
     }
 }
