@@ -3,8 +3,8 @@
 use crate::client::Client;
 use std::thread;
 
-/// Calls `send` with each client at the same moment, `times` times, and with the number of the call.
-/// Returns the results in the order of the calls.
+/// Calls `send` with each client at the same moment, `times` times, and with the number of the
+/// call. Returns the results in the order of the calls.
 pub fn at_once<T: Send>(
     clients: &[Client],
     times: usize,
