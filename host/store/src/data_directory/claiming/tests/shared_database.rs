@@ -22,6 +22,9 @@ use crate::{Address, IndexColumns, SealKey, Space, Store, StoreFault};
 use bulkhead_place::claim_watch::{ClaimTimes, NodeSharing};
 use bulkhead_record::committed_state::GroupWrites;
 
+/// Longest wait for records in memory that can be used, on a busy machine.
+const MEMORY_TIME: Duration = Duration::from_secs(30);
+
 /// Two nodes on one database.
 pub(super) struct Pair {
     pub(super) directories: (ScratchDirectory, ScratchDirectory),
@@ -71,6 +74,18 @@ impl Pair {
     /// Waits until `other` has read everything that is committed so far.
     pub(super) async fn catch_up(&self) {
         self.other.data().changes.await_next().await.unwrap();
+    }
+
+    /// Waits until `other` uses its records in memory. On a busy machine, a finished read of the
+    /// changes may be too old by the time that a test looks.
+    pub(super) async fn until_memory_is_used(&self) {
+        let changes = &self.other.data().changes;
+        let used = async {
+            while changes.check().is_err() {
+                changes.await_next().await.ok();
+            }
+        };
+        tokio::time::timeout(MEMORY_TIME, used).await.expect("records in memory are used");
     }
 }
 
